@@ -1,0 +1,77 @@
+package api
+
+import "strings"
+
+// Owner names of fields. A field without a declared owner is writable by people
+// only; every other owner is the name of a loop.
+const People = ""
+
+// Field is one row of a kind's table.
+type Field struct {
+	// Path is dotted; "*" stands for one key of a map:
+	// "spec.containers.*.image".
+	Path string
+	// Type is one of the Type… constants.
+	Type Type
+	// Owner is the one writer of the field: People, or a loop's name.
+	Owner string
+	// Unit is printed beside the value: "cores", "bytes", "seconds"; may be empty.
+	Unit string
+	// Default is the canonical JSON value that reading shows when nothing was
+	// written; empty for none. It is computed on reading and never stored.
+	Default string
+	// Required fields must be present in a spec (under their parent map's key).
+	Required bool
+	// Enum, when not empty, lists the allowed strings.
+	Enum []string
+	// Doc is one or two full sentences for `peer explain` and the reference.
+	Doc string
+}
+
+// Type says how a field's value is written and checked.
+type Type string
+
+// The types of fields.
+const (
+	TypeString   Type = "string"
+	TypeInt      Type = "integer"
+	TypeBool     Type = "boolean"
+	TypeStrings  Type = "list of strings"
+	TypeCPU      Type = "cpu"      // "500m", "2": thousandths of a core
+	TypeBytes    Type = "bytes"    // "64Mi", "1G"
+	TypeDuration Type = "duration" // "10s", "5m"
+	TypePort     Type = "port"     // 1..65535
+	TypeJSON     Type = "value"    // any list or scalar, written by loops
+)
+
+// Kind is the one table of a kind of object.
+type Kind struct {
+	Name       string // "Pod"
+	Plural     string // "pods"
+	Namespaced bool
+	Doc        string
+	Fields     []Field
+}
+
+// Kinds returns the table of every built-in kind, sorted by name. The caller
+// must not change it.
+func Kinds() []Kind { return []Kind{machineKind, podKind} }
+
+// KindNames returns the names of the built-in kinds.
+func KindNames() []string {
+	var names []string
+	for _, k := range Kinds() {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// KindByName finds a kind by its name or plural, in any case.
+func KindByName(s string) (Kind, bool) {
+	for _, k := range Kinds() {
+		if strings.EqualFold(s, k.Name) || strings.EqualFold(s, k.Plural) {
+			return k, true
+		}
+	}
+	return Kind{}, false
+}

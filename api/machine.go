@@ -1,0 +1,3 @@
+package api
+
+var machineKind = Kind{Name: "Machine", Plural: "machines"}

@@ -1,0 +1,3 @@
+package api
+
+var podKind = Kind{Name: "Pod", Plural: "pods", Namespaced: true}

@@ -1,0 +1,139 @@
+package lifecycle
+
+import (
+	"context"
+	"time"
+
+	"starling.dev/starling/api"
+)
+
+// Where says which peer runs a step.
+type Where int
+
+// The places of a step.
+const (
+	// OnExecutor: the peer chosen by rendezvous hashing of the object over the
+	// eligible members.
+	OnExecutor Where = iota
+	// OnMachine: the machine that status.machine names; for a Machine, itself.
+	OnMachine
+)
+
+// Loop is a control loop: it owns fields, declares what it reads, and runs only
+// when called.
+type Loop struct {
+	Name string
+	Kind string
+	// Claims are resources outside the cluster's objects that no other loop may
+	// touch: "nftables:starling", "containerd".
+	Claims []string
+	Steps  []Step
+}
+
+// Step is one action of a loop at one place in an object's lifecycle.
+type Step struct {
+	Name string
+	// After and Before order steps and targets; they require nothing.
+	After, Before []string
+	// Requires: the step runs only when these are done, and is undone before they
+	// are. Wants: like After, but a failure does not hold the step back.
+	Requires, Wants []string
+	Where           Where
+	// Reads are the field paths (prefixes; "*" for one map key) that the step's
+	// success depends on: a change makes it dirty.
+	Reads []string
+	// Consults wake the step while it is blocked or failed: kinds ("Machine"),
+	// "members", or field paths.
+	Consults []string
+	// Feedback lists those reads that are written by a step further down. Each
+	// feedback edge has a budget per generation, then backoff.
+	Feedback []string
+	// Outputs are the field paths that the step owns and writes.
+	Outputs []string
+	// Timeout bounds one attempt. Required.
+	Timeout time.Duration
+	// Retry says when a failed attempt is repeated.
+	Retry Retry
+
+	// Exactly one of Decide and Do is set.
+
+	// Decide is a pure function of its inputs and of what it consults; it runs
+	// inside the core.
+	Decide func(View, Inputs) (Outputs, error)
+	// Do acts, outside the core. It must be cancellable and idempotent: it is run
+	// again after a restart of the peer, to adopt or repair what is there.
+	Do func(context.Context, Host, Inputs) (Outputs, error)
+	// Undo takes Do back on the way down; nil if there is nothing to take back.
+	Undo func(context.Context, Host, Inputs) error
+}
+
+// Retry is an exponential backoff: Base, doubled per failure in a row, at most Max.
+// The zero value retries after 1 s, 2 s, … up to 1 min.
+type Retry struct {
+	Base, Max time.Duration
+}
+
+// Inputs is what a step is given: nothing else of the object is visible to it.
+type Inputs struct {
+	Key api.Key
+	// ID is the object's identity (incarnation) in hex, stable for its life.
+	ID string
+	// Rev is the rev whose spec is read.
+	Rev uint64
+	// Fields holds the declared reads, defaults filled in.
+	Fields api.Fields
+	// Previous holds the step's own outputs of its last attempt, so that acting
+	// twice is harmless.
+	Previous Outputs
+	// Machine is the name of the machine that runs the step.
+	Machine string
+	// Attempt counts from 1.
+	Attempt uint64
+}
+
+// Outputs are the fields that a step writes; they must lie under its declared
+// Outputs.
+type Outputs = api.Fields
+
+// Host is what an acting step may touch. The engine only hands it through; package
+// loops gives it its methods.
+type Host any
+
+// View is what a deciding step may look at beside its inputs: the local copy of the
+// cluster. It must not be kept after Decide returns.
+type View interface {
+	// Objects returns the live objects of a kind, sorted by key.
+	Objects(kind string) []Object
+	// Member tells how a machine is seen from here.
+	Member(machine string) Member
+	// Now is the time of the event that is being handled.
+	Now() time.Time
+	// Random draws the next 64 bits from the core's seeded source.
+	Random() uint64
+}
+
+// Member is a machine's liveness, as seen by this peer.
+type Member struct {
+	// Alive is false when gossip finds the machine failed.
+	Alive bool
+	// Since is when that was first seen.
+	Since time.Time
+	// Silent is true once a majority of the voters, asked now, find it silent too.
+	Silent bool
+}
+
+// Error is how a step fails with more than a sentence.
+type Error struct {
+	// Code is one of the codes in package api ("ImageNotFound").
+	Code string
+	// Message is one sentence: what is wrong, where, and what to do.
+	Message string
+	// Wait: retrying alone will not help; run again when something consulted or read
+	// changes (and now and then, with backoff).
+	Wait bool
+	// Outputs are written with the failure (a refusal that is fed back, say).
+	Outputs Outputs
+}
+
+// Error returns the sentence.
+func (e *Error) Error() string { return e.Message }
