@@ -1,0 +1,71 @@
+package lifecycle
+
+import (
+	"time"
+
+	"starling.dev/starling/api"
+)
+
+// Object is what the engine sees of an object: an immutable snapshot.
+type Object struct {
+	Key api.Key
+	// ID is the object's identity (its incarnation) in hex.
+	ID  string
+	Rev uint64
+	// Fields holds every field below "spec." and "lifecycle.", defaults filled in.
+	Fields api.Fields
+	// Results holds each step's register by the step's name.
+	Results map[string]Result
+	// Deleted objects are on their way to the target "deleted".
+	Deleted bool
+}
+
+// Phase is how far a step's attempt has come.
+type Phase uint8
+
+// The phases of an attempt. The numbers are those of crdt.Phase.
+const (
+	Never   Phase = 0
+	Started Phase = 1
+	Done    Phase = 2
+	Failed  Phase = 3
+	Undone  Phase = 4
+)
+
+// Result is a step's register as the engine reads it.
+type Result struct {
+	Attempt                          uint64
+	Phase                            Phase
+	Reads                            [32]byte // hash of the reads it ran with
+	Executor                         string   // name of the machine that ran it
+	Queued, Ready, Started, Finished time.Time
+	Outputs                          Outputs
+	Code, Message                    string
+	Failures                         int
+	RetryAt                          time.Time // zero: when something it consults changes
+}
+
+// Status merges the outputs of all steps: the object's fields below "status.".
+// Each belongs to one step, so that nothing is overwritten.
+func (o Object) Status() api.Fields {
+	all := api.Fields{}
+	for _, r := range o.Results {
+		for path, v := range r.Outputs {
+			all[path] = v
+		}
+	}
+	return all
+}
+
+// Field returns a field of the spec, the lifecycle or the status, as canonical JSON.
+func (o Object) Field(path string) (string, bool) {
+	if v, ok := o.Fields[path]; ok {
+		return v, true
+	}
+	for _, r := range o.Results {
+		if v, ok := r.Outputs[path]; ok {
+			return v, true
+		}
+	}
+	return "", false
+}
