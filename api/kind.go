@@ -24,6 +24,9 @@ type Field struct {
 	Required bool
 	// Enum, when not empty, lists the allowed strings.
 	Enum []string
+	// Computed describes a default that depends on other fields, for people; the
+	// rule itself is in defaults.go.
+	Computed string
 	// Doc is one or two full sentences for `peer explain` and the reference.
 	Doc string
 }
@@ -41,8 +44,35 @@ const (
 	TypeBytes    Type = "bytes"    // "64Mi", "1G"
 	TypeDuration Type = "duration" // "10s", "5m"
 	TypePort     Type = "port"     // 1..65535
+	TypeTime     Type = "time"     // RFC 3339 in UTC
 	TypeJSON     Type = "value"    // any list or scalar, written by loops
 )
+
+// Group documents a path that has fields below it, and names the rule for the
+// keys of a map.
+type Group struct {
+	// Path is dotted, as in Field. For a map it ends in "*".
+	Path string
+	Doc  string
+	// Key is the rule for the keys that "*" stands for; only for maps.
+	Key KeyRule
+}
+
+// KeyRule says which keys a map takes.
+type KeyRule string
+
+// The rules for keys of maps.
+const (
+	KeyName  KeyRule = "name"             // an RFC 1123 label: a-z, 0-9 and -, at most 63
+	KeyLabel KeyRule = "label"            // a name, or "example.com/name"
+	KeyEnv   KeyRule = "environment name" // anything without "=", NUL or space
+)
+
+// Step says which loop runs a step of the kind's lifecycle where the step's name
+// is not the loop's.
+type Step struct {
+	Name, Owner string
+}
 
 // Kind is the one table of a kind of object.
 type Kind struct {
@@ -51,16 +81,21 @@ type Kind struct {
 	Namespaced bool
 	Doc        string
 	Fields     []Field
+	Groups     []Group
+	Steps      []Step
 }
+
+// builtinKinds is sorted by name and never changed.
+var builtinKinds = []Kind{machineKind, podKind}
 
 // Kinds returns the table of every built-in kind, sorted by name. The caller
 // must not change it.
-func Kinds() []Kind { return []Kind{machineKind, podKind} }
+func Kinds() []Kind { return builtinKinds }
 
 // KindNames returns the names of the built-in kinds.
 func KindNames() []string {
-	var names []string
-	for _, k := range Kinds() {
+	names := make([]string, 0, len(builtinKinds))
+	for _, k := range builtinKinds {
 		names = append(names, k.Name)
 	}
 	return names
@@ -68,7 +103,7 @@ func KindNames() []string {
 
 // KindByName finds a kind by its name or plural, in any case.
 func KindByName(s string) (Kind, bool) {
-	for _, k := range Kinds() {
+	for _, k := range builtinKinds {
 		if strings.EqualFold(s, k.Name) || strings.EqualFold(s, k.Plural) {
 			return k, true
 		}

@@ -1,3 +1,94 @@
 package api
 
-var podKind = Kind{Name: "Pod", Plural: "pods", Namespaced: true}
+// The loops of a pod, by the names that own its fields.
+const (
+	LoopScheduler = "scheduler"
+	LoopAdmission = "admission"
+	LoopImage     = "image"
+	LoopAddress   = "address"
+	LoopNetwork   = "network"
+	LoopVolume    = "volume"
+	LoopContainer = "container"
+	LoopReadiness = "readiness"
+)
+
+// Values of spec.restart.
+const (
+	RestartAlways    = "always"
+	RestartOnFailure = "on-failure"
+	RestartNever     = "never"
+)
+
+// Values of spec.partition.
+const (
+	PartitionReplace = "replace"
+	PartitionPinned  = "pinned"
+	PartitionLeased  = "leased"
+)
+
+// Values of lifecycle.target.
+const (
+	TargetRunning = "running"
+	TargetStopped = "stopped"
+	TargetReady   = "ready"
+	TargetDrained = "drained"
+)
+
+// Values of spec.network.ipv4.
+const (
+	IPv4Masquerade = "masquerade"
+	IPv4None       = "none"
+)
+
+// VolumeDirectory is a volume that is a directory of the pod's machine.
+const VolumeDirectory = "directory"
+
+var podKind = Kind{
+	Name: "Pod", Plural: "pods", Namespaced: true,
+	Doc: "A pod is a set of containers that share one machine, one network namespace and one IPv6 address. " +
+		"A change of its spec re-runs only the steps that read what changed; most changes restart it in place.",
+	Fields: podFields,
+	Groups: podGroups,
+	Steps: []Step{
+		{"schedule", LoopScheduler},
+		{"admit", LoopAdmission},
+		{"storage", LoopVolume},
+		{"running", LoopContainer},
+		{"ready", LoopReadiness},
+	},
+}
+
+var podGroups = []Group{
+	{Path: "spec", Doc: "What is wanted. People write it."},
+	{Path: "spec.containers", Doc: "The pod's containers, a map by name; at least one."},
+	{Path: "spec.containers.*", Key: KeyName, Doc: "One container. All containers of a pod share its address, so their ports differ."},
+	{Path: "spec.containers.*.env", Doc: "Environment variables, a map by name."},
+	{Path: "spec.containers.*.env.*", Key: KeyEnv},
+	{Path: "spec.containers.*.ports", Doc: "The ports that the container listens on, a map by name."},
+	{Path: "spec.containers.*.ports.*", Key: KeyName},
+	{Path: "spec.containers.*.resources", Doc: "What the container may use. The machine keeps as much free for it."},
+	{Path: "spec.containers.*.mounts", Doc: "Where the pod's volumes appear in the container, a map by the volume's name."},
+	{Path: "spec.containers.*.mounts.*", Key: KeyName, Doc: "One volume of spec.volumes."},
+	{Path: "spec.require", Doc: "Labels that the machine must have, each with the same value."},
+	{Path: "spec.require.*", Key: KeyLabel},
+	{Path: "spec.stop", Doc: "How the pod's containers are asked to end."},
+	{Path: "spec.network", Doc: "The pod's place in the network. It always has one IPv6 address."},
+	{Path: "spec.volumes", Doc: "Storage that outlives the pod's containers, a map by name."},
+	{Path: "spec.volumes.*", Key: KeyName, Doc: "One volume. It is kept for 24 hours after the pod is deleted."},
+	{Path: "spec.labels", Doc: "Labels by which people find the pod; nothing is wired by them."},
+	{Path: "spec.labels.*", Key: KeyLabel},
+	{Path: "lifecycle", Doc: "Which point of its lifecycle the pod is to be at."},
+	{Path: "status", Doc: "What is. Loops write it, each its own fields."},
+	{Path: "status.refused", Doc: "Why machines could not take the pod when it was last placed, a map by machine."},
+	{Path: "status.refused.*", Key: KeyName},
+	{Path: "status.refusals", Doc: "Machines that refused the pod against their own reservations, a map by machine."},
+	{Path: "status.refusals.*", Key: KeyName},
+	{Path: "status.admission", Doc: "What its machine reserved for the pod."},
+	{Path: "status.images", Doc: "The images that the pod runs, a map by container."},
+	{Path: "status.images.*", Key: KeyName},
+	{Path: "status.network", Doc: "What was made on the machine to connect the pod."},
+	{Path: "status.volumes", Doc: "Where the pod's volumes are on its machine, a map by volume."},
+	{Path: "status.volumes.*", Key: KeyName},
+	{Path: "status.containers", Doc: "The containers as they are, a map by name."},
+	{Path: "status.containers.*", Key: KeyName, Doc: "One container as it is."},
+}

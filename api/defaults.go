@@ -1,0 +1,51 @@
+package api
+
+// Effective returns the fields with defaults filled in, as everything that reads an
+// object sees it. Defaults below a map's key appear for the keys that are present.
+// Neither is the argument changed nor is anything of the result ever stored.
+func Effective(kind string, f Fields) Fields {
+	out := f.Clone()
+	s := schemaOf(kind)
+	if s == nil {
+		return out
+	}
+	s.root.fill(out, "", f)
+	if kind == podKind.Name && !out.Has("spec.partition") {
+		out["spec.partition"] = Str(defaultPartition(f))
+	}
+	return out
+}
+
+// defaultPartition: volumes hold what can't be had elsewhere, so a pod with volumes
+// waits for its machine.
+func defaultPartition(f Fields) string {
+	if len(f.Keys("spec.volumes")) > 0 {
+		return PartitionPinned
+	}
+	return PartitionReplace
+}
+
+// fill sets the defaults at and below the node, whose path is prefix.
+func (n *node) fill(out Fields, prefix string, f Fields) {
+	if !n.defaults {
+		return
+	}
+	if n.field != nil {
+		if _, ok := out[prefix]; !ok {
+			out[prefix] = n.field.Default
+		}
+		return
+	}
+	for _, c := range n.children {
+		if c != n.star {
+			c.fill(out, Child(prefix, c.name), f)
+			continue
+		}
+		if !c.defaults {
+			continue
+		}
+		for _, key := range f.Keys(prefix) {
+			c.fill(out, Child(prefix, key), f)
+		}
+	}
+}

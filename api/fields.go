@@ -1,0 +1,159 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// The typed readers return the zero value for a field that is absent or of another
+// type. Fields that come from an object were validated at the door and on every
+// merge, so that only absence is left to ask for: see [Fields.Has].
+
+// Has reports whether the field is present.
+func (f Fields) Has(path string) bool { _, ok := f[path]; return ok }
+
+// String reads a string.
+func (f Fields) String(path string) string { s, _ := readString(f[path]); return s }
+
+// Int reads an integer.
+func (f Fields) Int(path string) int64 { n, _ := readInt(f[path]); return n }
+
+// Bool reads a truth value.
+func (f Fields) Bool(path string) bool { return f[path] == "true" }
+
+// Strings reads a list of strings.
+func (f Fields) Strings(path string) []string { l, _ := readStrings(f[path]); return l }
+
+// CPU reads thousandths of a core.
+func (f Fields) CPU(path string) int64 { n, _ := readUnit(f[path], ParseCPU); return n }
+
+// Bytes reads a size in bytes.
+func (f Fields) Bytes(path string) int64 { n, _ := readUnit(f[path], ParseBytes); return n }
+
+// Duration reads a duration.
+func (f Fields) Duration(path string) time.Duration {
+	d, _ := readUnit(f[path], ParseDuration)
+	return d
+}
+
+// Time reads a time.
+func (f Fields) Time(path string) time.Time {
+	t, _ := readUnit(f[path], parseTime)
+	return t
+}
+
+// Sub returns the fields below prefix, with paths that begin behind it.
+func (f Fields) Sub(prefix string) Fields {
+	sub := Fields{}
+	for path, v := range f {
+		if Below(path, prefix) {
+			sub[path[len(prefix)+1:]] = v
+		}
+	}
+	return sub
+}
+
+// Keys returns the keys of the map at prefix, unquoted and sorted. An empty prefix
+// stands for the top.
+func (f Fields) Keys(prefix string) []string {
+	seen := map[string]bool{}
+	for path := range f {
+		switch {
+		case prefix == "":
+		case Below(path, prefix):
+			path = path[len(prefix)+1:]
+		default:
+			continue
+		}
+		raw, _, _ := cut(path)
+		seen[unescape(raw)] = true
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// Paths returns all paths, sorted.
+func (f Fields) Paths() []string { return slices.Sorted(maps.Keys(f)) }
+
+// Clone returns a copy that shares nothing; never nil.
+func (f Fields) Clone() Fields {
+	c := make(Fields, len(f))
+	maps.Copy(c, f)
+	return c
+}
+
+// Select returns the fields that a pattern covers.
+func (f Fields) Select(patterns ...string) Fields {
+	sel := Fields{}
+	for path, v := range f {
+		if slices.ContainsFunc(patterns, func(p string) bool { return Covers(p, path) }) {
+			sel[path] = v
+		}
+	}
+	return sel
+}
+
+func readString(raw string) (string, error) {
+	if len(raw) >= 2 && raw[0] == '"' && plain(raw[1:len(raw)-1]) && raw[len(raw)-1] == '"' {
+		return raw[1 : len(raw)-1], nil
+	}
+	var s *string
+	if err := json.Unmarshal([]byte(raw), &s); err != nil || s == nil {
+		return "", fmt.Errorf("%s is not a string", raw)
+	}
+	return *s, nil
+}
+
+func readInt(raw string) (int64, error) {
+	n, err := strconv.ParseInt(raw, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s is not a whole number", raw)
+	}
+	return n, nil
+}
+
+func readBool(raw string) (bool, error) {
+	if raw != "true" && raw != "false" {
+		return false, fmt.Errorf("%s is not true or false", raw)
+	}
+	return raw == "true", nil
+}
+
+func readStrings(raw string) ([]string, error) {
+	var items []*string
+	if err := json.Unmarshal([]byte(raw), &items); err != nil || items == nil {
+		return nil, fmt.Errorf("%s is not a list of strings", raw)
+	}
+	list := make([]string, len(items))
+	for i, s := range items {
+		if s == nil {
+			return nil, fmt.Errorf("%s is not a list of strings", raw)
+		}
+		list[i] = *s
+	}
+	return list, nil
+}
+
+// readUnit reads a string with a unit, or a plain whole number as such a string.
+func readUnit[T any](raw string, parse func(string) (T, error)) (T, error) {
+	if _, err := readInt(raw); err == nil {
+		return parse(raw)
+	}
+	s, err := readString(raw)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return parse(s)
+}
+
+func parseTime(s string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is not a time; write it as in 2006-01-02T15:04:05Z", s)
+	}
+	return t.UTC(), nil
+}
