@@ -92,6 +92,8 @@ type Change struct {
 	// that any peer may carry it again.
 	Signer MachineID
 	Sig    []byte
+	// extension holds what a later level put after the operations: kept and relayed.
+	extension string
 }
 
 // Register is one step's result, written whole when anything in it changes. The
