@@ -153,11 +153,19 @@ func wholeNumber(v any) (any, error) {
 
 func canonicalNumber(s string) (string, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
-	if errors.Is(err, strconv.ErrRange) {
+	switch canonical := strconv.FormatInt(n, 10); {
+	case errors.Is(err, strconv.ErrRange):
 		return "", fmt.Errorf("%s does not fit in 64 bits", s)
-	}
-	if err != nil {
+	case err != nil && strings.Trim(s, "+-.eE0123456789") == "":
 		return "", fmt.Errorf("%s %w", s, errFraction)
+	case err != nil || canonical != s && s != "-0":
+		return "", notPlain(s)
+	default:
+		return canonical, nil
 	}
-	return strconv.FormatInt(n, 10), nil
+}
+
+// notPlain refuses what readers would take for different numbers, as 010 or 0x10.
+func notPlain(s string) error {
+	return fmt.Errorf("%s is not a plain decimal number; write it without leading zeros, prefixes and underscores", s)
 }

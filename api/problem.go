@@ -1,0 +1,62 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Problem is one fault of a spec.
+type Problem struct {
+	// Path is the field's; empty for a fault of the document.
+	Path string
+	// Message says what is wrong and what to do.
+	Message string
+	// At is where the fault is in a file; the zero Position for a spec without one.
+	At Position
+	// onKey: the fault is the key that the path ends in, not its value.
+	onKey bool
+}
+
+// Position is a place in a file.
+type Position struct {
+	File string
+	// Line and Column count from 1; columns count characters.
+	Line, Column int
+	// Source is the text of the line.
+	Source string
+}
+
+// IsZero reports whether the position is of no file.
+func (p Position) IsZero() bool { return p.Line == 0 }
+
+// String prints the problem and, if it is known, the line with a caret below it.
+func (p Problem) String() string {
+	text := p.Message
+	if p.Path != "" {
+		text = p.Path + ": " + text
+	}
+	if p.At.IsZero() {
+		return text
+	}
+	return fmt.Sprintf("%s:%d:%d: %s\n%s", p.At.File, p.At.Line, p.At.Column, text, p.At.caret())
+}
+
+// caret draws the line and points at the column.
+func (p Position) caret() string {
+	number := fmt.Sprintf("%4d", p.Line)
+	return fmt.Sprintf("%s | %s\n%s | %s^", number, p.Source, strings.Repeat(" ", len(number)), p.indent())
+}
+
+// indent is as wide as the line before the column: tabs stay tabs.
+func (p Position) indent() string {
+	column := 0
+	return strings.Map(func(r rune) rune {
+		if column++; column >= p.Column {
+			return -1
+		}
+		if r == '\t' {
+			return r
+		}
+		return ' '
+	}, p.Source)
+}

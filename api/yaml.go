@@ -1,0 +1,218 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// maxProblems is how many problems of a file are reported.
+const maxProblems = 20
+
+// Spec is what one document of a file asks for.
+type Spec struct {
+	Key Key
+	// Fields holds the spec and, where the document gives it, the lifecycle,
+	// normalized.
+	Fields Fields
+	// Note is the author's note on the change.
+	Note string
+	// Start is where the document begins.
+	Start Position
+
+	source *document
+}
+
+// Locate fills in where in the file problems of the spec's fields are, for problems
+// that a peer found.
+func (s Spec) Locate(problems []Problem) []Problem {
+	return s.source.locate(slices.Clone(problems))
+}
+
+// ParseYAML reads the documents of a file, YAML or JSON. It is strict: whatever is
+// not known, or not exactly right, is refused with its place and a remedy, and then
+// nothing is returned. The name of the file is only used in messages.
+func ParseYAML(file string, data []byte) ([]Spec, error) {
+	if line, ok := badLine(data); ok {
+		return nil, Errorf(SpecInvalid, "%s:%d: the line is not UTF-8 text; save the file as UTF-8", file, line)
+	}
+	var specs []Spec
+	var problems []Problem
+	for _, d := range splitDocuments(file, string(data)) {
+		if size := d.size(); size > MaxSpec {
+			return nil, Errorf(TooLarge, "%s:%d: the document has %d bytes, and the limit is %d; move large values into the image or a volume", file, d.line+1, size, MaxSpec)
+		}
+		spec, found := d.parse()
+		if found && len(d.problems) == 0 {
+			d.checkTwice(spec, specs)
+			specs = append(specs, spec)
+		}
+		problems = append(problems, d.problems...)
+	}
+	if len(problems) > 0 {
+		return nil, invalid(file, problems)
+	}
+	if len(specs) == 0 {
+		return nil, Errorf(SpecInvalid, "%s: there is no document in it; write one that begins with kind: and name:", file)
+	}
+	return specs, nil
+}
+
+// invalid is the error that lists problems in the order of the file.
+func invalid(file string, problems []Problem) error {
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.At.Line, b.At.Line), cmp.Compare(a.At.Column, b.At.Column))
+	})
+	count, shown := "1 problem", ""
+	if n := len(problems); n > 1 {
+		count = strconv.Itoa(n) + " problems"
+	}
+	if len(problems) > maxProblems {
+		problems, shown = problems[:maxProblems], fmt.Sprintf(" (the first %d are shown)", maxProblems)
+	}
+	return &Error{Code: SpecInvalid, Message: fmt.Sprintf("%s has %s%s; nothing was changed", file, count, shown), Problems: problems}
+}
+
+func badLine(data []byte) (line int, bad bool) {
+	if utf8.Valid(data) {
+		return 0, false
+	}
+	for text := range bytes.Lines(data) {
+		if line++; !utf8.Valid(text) {
+			break
+		}
+	}
+	return line, true
+}
+
+// splitDocuments cuts a file at the lines that begin with "---", which can stand
+// nowhere else in YAML. Each document is parsed alone, so that one with a fault does
+// not hide the others', and none is larger than a spec may be.
+func splitDocuments(file, text string) []*document {
+	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
+	docs := []*document{newDocument(file, 0)}
+	for i, line := range strings.Split(text, "\n") {
+		if rest, ok := strings.CutPrefix(line, "---"); ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t') {
+			docs = append(docs, newDocument(file, i))
+			line = "   " + rest // columns stay what they are
+		}
+		d := docs[len(docs)-1]
+		d.lines = append(d.lines, line)
+	}
+	return docs
+}
+
+func newDocument(file string, line int) *document {
+	return &document{file: file, line: line, fields: Fields{}, keys: map[string]Position{}, values: map[string]Position{}}
+}
+
+func (d *document) size() int {
+	n := 0
+	for _, line := range d.lines {
+		n += len(line) + 1
+	}
+	return n
+}
+
+// parse reads the document; found is false for one that holds nothing but comments.
+func (d *document) parse() (spec Spec, found bool) {
+	body, ok := d.body()
+	if !ok || body == nil {
+		return Spec{}, false
+	}
+	d.flatten("", body, 0)
+	return d.spec(), true
+}
+
+// body runs the YAML parser. The parser is not ours: should it panic on some input,
+// that input is refused and nothing else suffers.
+func (d *document) body() (body ast.Node, ok bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			d.fault(nil, "", "the document can't be read as YAML")
+			body, ok = nil, false
+		}
+	}()
+	if line, deep := tooDeep(d.lines); deep {
+		d.fault(&token.Token{Position: &token.Position{Line: line + 1, Column: 1}}, "", "this is nested too deeply")
+		return nil, false
+	}
+	file, err := parser.ParseBytes([]byte(strings.Join(d.lines, "\n")), 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		d.syntaxFault(err)
+		return nil, false
+	}
+	for _, doc := range file.Docs {
+		if doc.Body == nil {
+			continue
+		}
+		if body != nil {
+			d.fault(doc.Body.GetToken(), "", "another document begins here; put a line with --- before it")
+			return nil, false
+		}
+		body = doc.Body
+	}
+	return body, true
+}
+
+// tooDeep finds a line that opens so many brackets or list entries that parsing them
+// by recursion would be dangerous. Text that merely looks like that is refused too.
+func tooDeep(lines []string) (line int, deep bool) {
+	const limit = 200
+	open := 0
+	for i, text := range lines {
+		entries := 0
+		for _, c := range []byte(text) {
+			switch c {
+			case '[', '{':
+				open++
+			case ']', '}':
+				open = max(0, open-1)
+			case '-', '?', ' ', '&', '!':
+				entries++
+				continue
+			}
+			if open > limit || entries > 2*limit {
+				return i, true
+			}
+			entries = 0
+		}
+	}
+	return 0, false
+}
+
+func (d *document) syntaxFault(err error) {
+	var at interface {
+		GetToken() *token.Token
+		GetMessage() string
+	}
+	if !errors.As(err, &at) {
+		d.fault(nil, "", "the document can't be read as YAML: "+err.Error())
+		return
+	}
+	d.fault(at.GetToken(), "", "this is not YAML: "+at.GetMessage())
+}
+
+// checkTwice refuses a file that names one object twice.
+func (d *document) checkTwice(spec Spec, before []Spec) {
+	for _, b := range before {
+		if b.Key == spec.Key {
+			d.problems = append(d.problems, Problem{
+				Message: fmt.Sprintf("%s is in this file twice; the first begins in line %d", spec.Key, b.Start.Line),
+				At:      spec.Start,
+			})
+			return
+		}
+	}
+}
+
+func lineOf(p Position) string { return strconv.Itoa(p.Line) }

@@ -1,0 +1,46 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// TestParseYAML reads the documents in testdata/yaml: what is accepted, and the exact
+// words of every refusal. Rewrite with -rewrite, and review the difference.
+func TestParseYAML(t *testing.T) {
+	datadriven.Walk(t, "testdata/yaml", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "parse":
+				// In the text, ␉ stands for a tab, which editors like to replace, and
+				// ␀ for nothing at all, which keeps blank lines in the input.
+				input := strings.NewReplacer("␉", "\t", "␀", "").Replace(d.Input)
+				specs, err := ParseYAML("web.yaml", []byte(input))
+				if err != nil {
+					return fmt.Sprintf("%s\n%v\n", CodeOf(err), err)
+				}
+				return describeSpecs(specs)
+			}
+			t.Fatalf("unknown command %s", d.Cmd)
+			return ""
+		})
+	})
+}
+
+func describeSpecs(specs []Spec) string {
+	var b strings.Builder
+	for _, s := range specs {
+		fmt.Fprintf(&b, "%s (line %d)", s.Key, s.Start.Line)
+		if s.Note != "" {
+			fmt.Fprintf(&b, " note %q", s.Note)
+		}
+		b.WriteByte('\n')
+		for _, path := range s.Fields.Paths() {
+			fmt.Fprintf(&b, "  %s = %s\n", path, s.Fields[path])
+		}
+	}
+	return b.String()
+}
