@@ -1,0 +1,61 @@
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+
+	"starling.dev/starling/netstack"
+)
+
+// DefaultNamespaces is where named network namespaces are bound, as ip(8) does it.
+const DefaultNamespaces = "/run/netns"
+
+// DefaultIPv4 is the range that the pods of every machine share behind masquerading.
+var DefaultIPv4 = netip.MustParsePrefix("10.63.0.0/16")
+
+// Config says how a machine takes part in the network.
+type Config struct {
+	// Cluster is the cluster's /48, Own this machine's /96 of it. Required.
+	Cluster, Own netip.Prefix
+	// Scope tells apart the peers that share a mount namespace. Required; letters,
+	// digits, '-' and '_'.
+	Scope string
+	// Namespaces is the directory of named network namespaces; DefaultNamespaces if
+	// empty.
+	Namespaces string
+	// Machine is the path of the network namespace to work in; the process's own if
+	// empty.
+	Machine string
+	// Uplink is the link to the cluster; found by itself if empty.
+	Uplink string
+	// IPv4 is the pods' range behind this machine; DefaultIPv4 if zero.
+	IPv4 netip.Prefix
+	// Log is required.
+	Log *slog.Logger
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Log == nil:
+		return errors.New("no logger")
+	case c.Cluster.Bits() != netstack.ClusterBits || !c.Cluster.Addr().Is6():
+		return fmt.Errorf("cluster prefix %s: it must be an IPv6 /%d", c.Cluster, netstack.ClusterBits)
+	case c.Own.Bits() != netstack.MachineBits || !c.Cluster.Contains(c.Own.Addr()):
+		return fmt.Errorf("machine prefix %s: it must be a /%d of the cluster's %s", c.Own, netstack.MachineBits, c.Cluster)
+	case !c.IPv4.Addr().Is4() || c.IPv4.Bits() > 22:
+		return fmt.Errorf("IPv4 range of pods %s: it must be an IPv4 /22 or larger", c.IPv4)
+	}
+	return netstack.CheckName("scope", c.Scope)
+}
+
+func (c Config) withDefaults() Config {
+	if c.Namespaces == "" {
+		c.Namespaces = DefaultNamespaces
+	}
+	if !c.IPv4.IsValid() {
+		c.IPv4 = DefaultIPv4
+	}
+	return c
+}

@@ -1,0 +1,217 @@
+package linux
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"starling.dev/starling/loops"
+	"starling.dev/starling/netstack"
+)
+
+// Network is one machine's part of the cluster's network.
+type Network struct {
+	cfg    Config
+	log    *slog.Logger
+	host   *space // the machine's namespace
+	writes atomic.Int64
+
+	// mu guards what follows. It is held while the machine's plan is applied and
+	// while an IPv4 address is chosen, never while a pod is set up.
+	mu sync.Mutex
+	// plan is the last one that Routes was given; nil before, when the routes to
+	// other machines that an earlier run left are kept.
+	plan *loops.RoutePlan
+	mtu  int // the uplink's; 0 until the machine's plan was applied
+	// ipv4 holds the address of each pod that has one; nil until it was read from
+	// the kernel.
+	ipv4 map[string]netip.Addr
+	// pods are those that this process attached, for repairing.
+	pods map[string]loops.PodNetwork
+}
+
+var _ loops.Network = (*Network)(nil)
+
+// New opens the machine's network; it changes nothing. The caller calls Close at the
+// end, which changes nothing either.
+func New(cfg Config) (*Network, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("configure the network: %w", err)
+	}
+	path := cfg.Machine
+	if path == "" {
+		path = "/proc/self/ns/net"
+	}
+	fd, err := OpenNamespace(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the machine's network: %w", err)
+	}
+	n := &Network{cfg: cfg, log: cfg.Log, pods: map[string]loops.PodNetwork{}}
+	if n.host, err = newSpace(fd, &n.writes); err != nil {
+		return nil, fmt.Errorf("open the machine's network: %w", err)
+	}
+	return n, nil
+}
+
+// Close gives back the sockets. Pods and routes stay.
+func (n *Network) Close() error {
+	n.host.close()
+	return nil
+}
+
+// NamespacePath is where the pod's network namespace is or would be bound.
+func (n *Network) NamespacePath(podID string) string {
+	return filepath.Join(n.cfg.Namespaces, netstack.SpaceName(n.cfg.Scope, podID))
+}
+
+// Attach implements loops.Network.
+func (n *Network) Attach(ctx context.Context, pod loops.PodNetwork) (string, error) {
+	if err := checkPod(pod); err != nil {
+		return "", fmt.Errorf("attach pod %s: %w", pod.Name, err)
+	}
+	path := n.NamespacePath(pod.ID)
+	plan, err := n.preparePod(ctx, pod)
+	if err == nil {
+		err = n.applyPod(ctx, path, plan)
+	}
+	if err != nil {
+		return "", fmt.Errorf("attach pod %s (%s): %w", pod.Name, pod.Address, err)
+	}
+	return path, nil
+}
+
+func checkPod(pod loops.PodNetwork) error {
+	if err := netstack.CheckName("pod ID", pod.ID); err != nil {
+		return err
+	}
+	if !pod.Address.Is6() || pod.Address.Is4In6() {
+		return fmt.Errorf("address %q: a pod needs an IPv6 address", pod.Address)
+	}
+	switch pod.IPv4 {
+	case "", "none", "masquerade":
+		return nil
+	}
+	return fmt.Errorf("ipv4 %q: use masquerade or none", pod.IPv4)
+}
+
+// preparePod makes sure of the machine's own part and chooses what the plan needs.
+func (n *Network) preparePod(ctx context.Context, pod loops.PodNetwork) (netstack.PodState, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.mtu == 0 {
+		if err := n.applyMachineLocked(ctx); err != nil {
+			return netstack.PodState{}, err
+		}
+	}
+	p := netstack.Pod{ID: pod.ID, Scope: n.cfg.Scope, Address: pod.Address, MTU: n.mtu}
+	var err error
+	if pod.IPv4 == "masquerade" {
+		if p.IPv4, err = n.chooseIPv4Locked(pod.ID); err != nil {
+			return netstack.PodState{}, err
+		}
+	} else if err = n.releaseIPv4Locked(pod.ID); err != nil {
+		return netstack.PodState{}, err
+	}
+	n.pods[pod.ID] = pod
+	return netstack.PodPlan(p), nil
+}
+
+// applyPod makes the kernel agree with the pod's plan. The pod's side is complete
+// before its links come up.
+func (n *Network) applyPod(ctx context.Context, path string, plan netstack.PodState) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	fd, made, err := MakeNamespace(path)
+	if err != nil {
+		return err
+	}
+	if made {
+		n.writes.Add(1)
+	}
+	pod, err := newSpace(fd, &n.writes)
+	if err != nil {
+		return err
+	}
+	defer pod.close()
+	ours, theirs, fresh, err := n.host.ensurePair(pod, plan.Outside.Links[0], plan.Inside.Links[1])
+	if err != nil {
+		return err
+	}
+	inside := ends{pod, plan.Inside, theirs, fresh}
+	if err := inside.apply(); err != nil {
+		return fmt.Errorf("inside the pod: %w", err)
+	}
+	return ends{n.host, plan.Outside, ours, fresh}.apply()
+}
+
+// Detach implements loops.Network.
+func (n *Network) Detach(ctx context.Context, podID string) error {
+	if err := netstack.CheckName("pod ID", podID); err != nil {
+		return fmt.Errorf("detach pod: %w", err)
+	}
+	if err := n.removePod(podID); err != nil {
+		return fmt.Errorf("detach pod %s: %w", podID, err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.plan == nil || !movedPods(*n.plan) {
+		return nil
+	}
+	// The address may be in use on another machine by now; its route, which the pod's
+	// own stood in the way of, is due.
+	return n.applyMachineLocked(ctx)
+}
+
+func (n *Network) removePod(podID string) error {
+	n.mu.Lock()
+	delete(n.pods, podID) // first, so that nothing repairs what is going away
+	n.mu.Unlock()
+	link, err := n.host.link(netstack.HostLink(n.cfg.Scope, podID))
+	if err != nil {
+		return err
+	}
+	if err := n.host.deleteLink(link); err != nil {
+		return err
+	}
+	path := n.NamespacePath(podID)
+	if fd, err := OpenNamespace(path); err == nil {
+		unix.Close(fd)
+		n.writes.Add(1)
+	}
+	if err := RemoveNamespace(path); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.releaseIPv4Locked(podID)
+}
+
+func movedPods(plan loops.RoutePlan) bool {
+	for _, r := range plan.Routes {
+		if r.Prefix.IsSingleIP() {
+			return true
+		}
+	}
+	return false
+}
+
+// Routes implements loops.Network. Machines that can't be reached on a link of this
+// machine are named in the error; all others are routed all the same.
+func (n *Network) Routes(ctx context.Context, plan loops.RoutePlan) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.plan = &plan
+	return n.applyMachineLocked(ctx)
+}
+
+// Writes counts the changes made in the kernel so far. An apply that finds everything
+// in place makes none.
+func (n *Network) Writes() int64 { return n.writes.Load() }

@@ -1,0 +1,84 @@
+package netstack
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+)
+
+// PodLinkPrefix begins the name of the machine's end of every pod's link. Rules of
+// firewalls match "slp*".
+const PodLinkPrefix = "slp"
+
+// PodLink is the name of a pod's end of its link.
+const PodLink = "eth0"
+
+// Gateway is the next hop of every pod: the machine's end of its link.
+var Gateway = netip.MustParseAddr("fe80::1")
+
+// namePrefix begins every name of ours that a person may meet.
+const namePrefix = "starling"
+
+var partPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,96}$`)
+
+// CheckName reports why a scope or a pod's ID can't be part of a name.
+func CheckName(what, s string) error {
+	if !partPattern.MatchString(s) {
+		return fmt.Errorf("%s %q: use 1 to 96 letters, digits, '-' and '_'", what, s)
+	}
+	return nil
+}
+
+// SpaceName is the name of a pod's network namespace. The scope tells apart the peers
+// that share a mount namespace, as those of a lab do. The pod's ID stands in it
+// whole, so that what an earlier run left can be told from the name alone. The same
+// string is the alias of the machine's end of the pod's link.
+func SpaceName(scope, podID string) string {
+	return strings.Join([]string{namePrefix, scope, podID}, ".")
+}
+
+// PodOfName takes SpaceName back; ok is false for a name that is not of this scope.
+func PodOfName(scope, name string) (podID string, ok bool) {
+	id, ok := strings.CutPrefix(name, namePrefix+"."+scope+".")
+	return id, ok && partPattern.MatchString(id)
+}
+
+// HostLink is the name of the machine's end of a pod's link: the prefix and 48 bits
+// of a hash, which make 15 bytes, the most that the kernel takes.
+func HostLink(scope, podID string) string {
+	sum := sha256.Sum256([]byte(SpaceName(scope, podID)))
+	return PodLinkPrefix + hex.EncodeToString(sum[:6])
+}
+
+// IsHostLink reports whether a link's name could have been made by HostLink.
+func IsHostLink(name string) bool {
+	rest, ok := strings.CutPrefix(name, PodLinkPrefix)
+	return ok && len(rest) == 12
+}
+
+// PickIPv4 chooses a pod's IPv4 address in the machine's range: the one its ID hashes
+// to, or the next that used does not know, so that a pod gets the same address again
+// where it can. The range's first and last 256 addresses are left out. The zero Addr
+// means that the range is full.
+func PickIPv4(pool netip.Prefix, podID string, used func(netip.Addr) bool) netip.Addr {
+	base := pool.Masked().Addr().As4()
+	first := binary.BigEndian.Uint32(base[:]) + 256
+	n := int64(1)<<(32-pool.Bits()) - 512
+	if n <= 0 {
+		return netip.Addr{}
+	}
+	sum := sha256.Sum256([]byte(podID))
+	start := int64(binary.BigEndian.Uint32(sum[:4])) % n
+	for i := range n {
+		var a [4]byte
+		binary.BigEndian.PutUint32(a[:], first+uint32((start+i)%n))
+		if addr := netip.AddrFrom4(a); !used(addr) {
+			return addr
+		}
+	}
+	return netip.Addr{}
+}

@@ -1,0 +1,121 @@
+package netstack
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// RouteProtocol marks our routes in the kernel: 'S'. A route with another mark is not
+// ours and is never changed.
+const RouteProtocol = 83
+
+// Plan is what one network namespace should hold of ours, in the order in which it is
+// applied: the table first, so that nothing is forwarded unguarded.
+type Plan struct {
+	Table     *Table
+	Links     []Link
+	Sysctls   []Sysctl
+	Addresses []Address
+	Routes    []Route
+}
+
+// Link is a network interface, which is always up.
+type Link struct {
+	Name  string
+	MTU   int    // 0: as it is
+	Alias string // empty: as it is
+}
+
+// Sysctl is a kernel setting below /proc/sys.
+type Sysctl struct {
+	Key   string // "net/ipv6/conf/all/forwarding"
+	Value string
+}
+
+// Address is an address on a link. It is usable at once: no duplicate address
+// detection is made.
+type Address struct {
+	Link   string
+	Prefix netip.Prefix
+}
+
+// Route is a route of ours in the main table.
+type Route struct {
+	Prefix netip.Prefix
+	// Via is the next hop; the zero Addr for a destination on the link. An IPv4 route
+	// may have an IPv6 next hop (RFC 8950).
+	Via  netip.Addr
+	Link string // empty: unreachable
+}
+
+// Unreachable reports whether the route refuses what matches it.
+func (r Route) Unreachable() bool { return r.Link == "" }
+
+// String prints "link eth0 mtu 1500 up".
+func (l Link) String() string {
+	s := "link " + l.Name
+	if l.MTU != 0 {
+		s += " mtu " + strconv.Itoa(l.MTU)
+	}
+	if l.Alias != "" {
+		s += " alias " + l.Alias
+	}
+	return s + " up"
+}
+
+// String prints "sysctl net.ipv6.conf.all.forwarding=1".
+func (s Sysctl) String() string {
+	return "sysctl " + dotted(s.Key) + "=" + s.Value
+}
+
+// dotted writes a key as sysctl(8) does: a dot inside a link's name becomes a slash.
+func dotted(key string) string {
+	return strings.NewReplacer("/", ".", ".", "/").Replace(key)
+}
+
+// String prints "address fd00::1/128 dev lo".
+func (a Address) String() string {
+	return fmt.Sprintf("address %s dev %s", a.Prefix, a.Link)
+}
+
+// String prints "route fd00::/96 via fe80::1 dev eth0".
+func (r Route) String() string {
+	if r.Unreachable() {
+		return "route unreachable " + r.Prefix.String()
+	}
+	s := "route " + r.Prefix.String()
+	switch {
+	case !r.Via.IsValid():
+	case r.Via.Is6() && r.Prefix.Addr().Is4():
+		s += " via inet6 " + r.Via.String()
+	default:
+		s += " via " + r.Via.String()
+	}
+	return s + " dev " + r.Link
+}
+
+// Lines returns one line per thing.
+func (p Plan) Lines() []string {
+	var lines []string
+	if p.Table != nil {
+		lines = p.Table.lines()
+	}
+	lines = appendLines(lines, p.Links)
+	lines = appendLines(lines, p.Sysctls)
+	lines = appendLines(lines, p.Addresses)
+	return appendLines(lines, p.Routes)
+}
+
+func appendLines[T fmt.Stringer](lines []string, things []T) []string {
+	for _, t := range things {
+		lines = append(lines, t.String())
+	}
+	return lines
+}
+
+// String prints the plan, one line per thing.
+func (p Plan) String() string {
+	return strings.Join(p.Lines(), "\n") + "\n"
+}
