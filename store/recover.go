@@ -1,0 +1,187 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"starling.dev/starling/crdt"
+)
+
+// Recovery is what reading the whole store found.
+type Recovery struct {
+	// Verdict compares the database with the high-water file.
+	Verdict Verdict
+	// Own is the peer's own actor and head as of the last commit in the database;
+	// zero if it never wrote.
+	Own crdt.HighWater
+	// Batches counts the batches handed out, Entries the changes in them.
+	Batches, Entries int
+	// Damaged lists what is there but can't be read.
+	Damaged []Damage
+	// Gaps are entries that must have been there: an actor's log has later ones.
+	Gaps []crdt.Range
+	// LostBatches and LostLocals tell that keys are missing (or that others came
+	// back), seen by their number and the sum of their checksums, even where no
+	// gap and no damage shows it.
+	LostBatches, LostLocals bool
+}
+
+// Damage is one record that does not match its checksum, or does not decode.
+type Damage struct {
+	Actor crdt.ActorID // of a batch
+	First uint64       // its first entry
+	Local string       // the key, for a value of the private key space
+	Err   error
+}
+
+// Sound reports whether nothing at all is wrong.
+func (r Recovery) Sound() bool {
+	return r.Verdict.State == Clean && len(r.Damaged) == 0 && len(r.Gaps) == 0 &&
+		!r.LostBatches && !r.LostLocals
+}
+
+// Recover reads the whole store, checks it, and hands every sound batch to fn in
+// the order of (actor, first). It stops at the first error of fn. What it finds
+// wrong it lists and logs, and from then on counts as it is found: the next
+// commit starts from there, so a loss is reported by the first Recover after it.
+//
+// No commit may run at the same time.
+func (s *Store) Recover(fn func(crdt.Batch) error) (Recovery, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return Recovery{}, ErrClosed
+	}
+	r := recovery{Recovery: Recovery{Verdict: s.verdict, Own: s.last.mark.own}, fn: fn}
+	err := s.db.View(func(txn *badger.Txn) error {
+		batches, err := scan(txn, []byte{prefixBatch}, r.batch)
+		if err != nil {
+			return err
+		}
+		locals, err := scan(txn, []byte{prefixLocal}, r.local)
+		if err != nil {
+			return err
+		}
+		r.LostBatches = batches != s.last.batches
+		r.LostLocals = locals != s.last.locals
+		s.last.batches, s.last.locals = batches, locals
+		return nil
+	})
+	if err != nil {
+		return r.Recovery, fmt.Errorf("recover: %w", err)
+	}
+	s.report(r.Recovery)
+	return r.Recovery, nil
+}
+
+func (s *Store) report(r Recovery) {
+	if r.Verdict.State != Clean {
+		s.log.Error("the log lost entries that were acknowledged", "verdict", r.Verdict.String())
+	}
+	if len(r.Damaged) > 0 || len(r.Gaps) > 0 || r.LostBatches || r.LostLocals {
+		s.log.Error("the database is damaged", "damaged", len(r.Damaged), "gaps", len(r.Gaps),
+			"lostBatches", r.LostBatches, "lostLocals", r.LostLocals)
+	}
+}
+
+// recovery follows the logs of the actors while they are read in order.
+type recovery struct {
+	Recovery
+	fn    func(crdt.Batch) error
+	actor crdt.ActorID
+	next  uint64 // the entry that the actor's next batch must begin with
+}
+
+func (r *recovery) batch(rec record) error {
+	actor, first, ok := parseBatchKey(rec.base)
+	if !ok {
+		r.Damaged = append(r.Damaged, Damage{Err: fmt.Errorf("%w: key %x", ErrDamaged, rec.base)})
+		return nil
+	}
+	b, err := decodeBatch(rec)
+	if err != nil {
+		r.Damaged = append(r.Damaged, Damage{Actor: actor, First: first, Err: err})
+		return nil
+	}
+	r.follow(actor, first)
+	r.next = first + uint64(len(b.Changes))
+	r.Batches++
+	r.Entries += len(b.Changes)
+	return r.fn(b)
+}
+
+// follow notes a gap before the batch that begins with first.
+func (r *recovery) follow(actor crdt.ActorID, first uint64) {
+	if actor != r.actor {
+		r.actor, r.next = actor, 1
+	}
+	if first > r.next {
+		r.Gaps = append(r.Gaps, crdt.Range{Actor: actor, From: r.next, To: first - 1})
+	}
+}
+
+func (r *recovery) local(rec record) error {
+	if rec.err != nil {
+		r.Damaged = append(r.Damaged, Damage{Local: parseLocalKey(rec.base), Err: rec.err})
+	}
+	return nil
+}
+
+func decodeBatch(rec record) (crdt.Batch, error) {
+	if rec.err != nil {
+		return crdt.Batch{}, rec.err
+	}
+	b, err := crdt.DecodeBatch(rec.payload)
+	if err != nil {
+		return crdt.Batch{}, fmt.Errorf("decode batch: %w", err)
+	}
+	return b, nil
+}
+
+// scan reads all records with a prefix in order and returns their digest.
+func scan(txn *badger.Txn, prefix []byte, fn func(record) error) (digest, error) {
+	opts := badger.DefaultIteratorOptions
+	opts.Prefix = prefix
+	it := txn.NewIterator(opts)
+	defer it.Close()
+	it.Rewind()
+	return scanFrom(it, fn)
+}
+
+// errStop ends a scan early without being an error.
+var errStop = errors.New("stop")
+
+// scanFrom groups the parts that follow each other into records.
+func scanFrom(it *badger.Iterator, fn func(record) error) (digest, error) {
+	var total digest
+	var rec record
+	flush := func() error {
+		if rec.base == nil {
+			return nil
+		}
+		rec.finish()
+		total = total.add(rec.digest)
+		return fn(rec)
+	}
+	for ; it.Valid(); it.Next() {
+		key := it.Item().KeyCopy(nil)
+		value, err := it.Item().ValueCopy(nil)
+		if err != nil {
+			return total, fmt.Errorf("read %x: %w", key, err)
+		}
+		base, _, ok := splitKey(key)
+		if !ok {
+			continue
+		}
+		if string(base) != string(rec.base) {
+			if err := flush(); err != nil {
+				return total, err
+			}
+			rec = record{base: base}
+		}
+		rec.add(key, value)
+	}
+	return total, flush()
+}

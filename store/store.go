@@ -1,0 +1,155 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// Store is an open data directory. All methods may be called concurrently; commits
+// are made one after the other.
+type Store struct {
+	log  *slog.Logger
+	db   *badger.DB
+	lock *dirLock
+
+	// gate keeps Close away while a read runs. Taken before mu.
+	gate sync.RWMutex
+
+	mu        sync.Mutex // guards all below
+	last      meta       // as of the last commit
+	wal       *walKeeper
+	space     *space
+	highWater *highWater
+	broken    error   // why no more commits are taken
+	verdict   Verdict // as found by Open
+	closed    bool
+}
+
+// Open opens the data directory, and makes it if it does not exist. It rolls back a
+// commit that did not finish. Errors: [ErrInUse], [ErrFormat], [ErrCopied],
+// [ErrDiskFull]; a directory that is refused is not changed.
+func Open(cfg Config) (_ *Store, err error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make data directory: %w", err)
+	}
+	lock, err := lockDir(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{log: cfg.Logger, lock: lock, space: newSpace(cfg)}
+	if err := s.open(cfg); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Store) open(cfg Config) error {
+	if err := checkFormat(cfg); err != nil {
+		return err
+	}
+	if err := s.lock.sign(); err != nil {
+		return err
+	}
+	if err := s.space.prepareOpen(); err != nil {
+		return err
+	}
+	if err := s.openDB(filepath.Join(cfg.Dir, "db")); err != nil {
+		return err
+	}
+	if err := s.rollBack(); err != nil {
+		return err
+	}
+	return s.openMarks(filepath.Join(cfg.Dir, "highwater"))
+}
+
+func (s *Store) openDB(dir string) (err error) {
+	if s.db, err = badger.Open(badgerOptions(dir, s.log)); err != nil {
+		return fmt.Errorf("open database %s: %w", dir, err)
+	}
+	s.wal, err = newWALKeeper(dir)
+	return err
+}
+
+// openMarks reads the record of the last commit and the high-water file, and
+// judges the one by the other.
+func (s *Store) openMarks(path string) (err error) {
+	if s.last, err = s.readMeta(); err != nil {
+		return err
+	}
+	h, found, missing, err := openHighWater(path)
+	if err != nil {
+		return err
+	}
+	s.highWater = h
+	s.verdict = judge(s.last.mark, found, missing)
+	// The next commit must be above both, or the older of two slots would win.
+	s.last.mark.commit = max(s.last.mark.commit, found.commit)
+	return nil
+}
+
+func (s *Store) readMeta() (meta, error) {
+	var m meta
+	err := s.db.View(func(txn *badger.Txn) error {
+		item, err := txn.Get(metaKey())
+		if err != nil {
+			return err
+		}
+		return item.Value(func(v []byte) (err error) {
+			m, err = parseMeta(v)
+			return err
+		})
+	})
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return meta{}, nil
+	}
+	if err != nil {
+		return meta{}, fmt.Errorf("read the record of the last commit: %w", err)
+	}
+	return m, nil
+}
+
+// Close closes the store, once the reads that run have ended. It is safe to call
+// more than once.
+func (s *Store) Close() error {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	var errs []error
+	if s.db != nil {
+		if err := s.db.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("close database: %w", err))
+		}
+	}
+	if s.highWater != nil {
+		errs = append(errs, s.highWater.close())
+	}
+	return errors.Join(append(errs, s.lock.release())...)
+}
+
+// ReleaseReserve gives the reserved disk space up, so that a few more commits
+// succeed on a full disk: those that delete. The reserve comes back with the
+// first commit that finds ample room.
+func (s *Store) ReleaseReserve() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	s.space.mending = true
+	return s.space.release()
+}

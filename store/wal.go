@@ -1,0 +1,75 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// walKeeper follows Badger's write-ahead logs. Badger makes each as a sparse file
+// that it writes through a memory map, and does not sync its name. So the keeper
+// allocates the blocks of a new log ahead of their use (a full disk would otherwise
+// end the process with SIGBUS) and syncs the directory before a commit that began a
+// new log is acknowledged.
+type walKeeper struct {
+	dir  string
+	next int // the number that the next log will get
+}
+
+// walBytes is as far as Badger can write into one log: it is full at memTableSize,
+// and one transaction (15% of that at most) may come on top.
+const walBytes = memTableSize + memTableSize/4
+
+func newWALKeeper(dir string) (*walKeeper, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("list write-ahead logs: %w", err)
+	}
+	k := &walKeeper{dir: dir, next: 1}
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".mem")
+		if n, err := strconv.Atoi(name); ok && err == nil {
+			k.next = max(k.next, n)
+		}
+	}
+	return k, k.follow()
+}
+
+// follow prepares the logs that began since it was last called. It costs one failed
+// stat when there are none.
+func (k *walKeeper) follow() error {
+	began := false
+	for {
+		err := k.preallocate(filepath.Join(k.dir, fmt.Sprintf("%05d.mem", k.next)))
+		if errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("prepare write-ahead log: %w", err)
+		}
+		began = true
+		k.next++
+	}
+	if !began {
+		return nil
+	}
+	return syncDir(k.dir)
+}
+
+func (k *walKeeper) preallocate(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, walBytes)
+	if errors.Is(err, unix.EOPNOTSUPP) || isFull(err) {
+		err = nil // the check before each commit has to do alone
+	}
+	return errors.Join(err, f.Close())
+}
