@@ -95,6 +95,13 @@ func (c Change) flags() (f byte) {
 	return f
 }
 
+// Validate reports why a change would be refused by [DecodeChange]: a limit is
+// exceeded, or something is not sorted. Authors ask before they sign.
+func (c Change) Validate() error {
+	_, err := DecodeChange(c.Encode())
+	return err
+}
+
 // DecodeChange reads a change in its stored form. It does not check the signature.
 func DecodeChange(b []byte) (Change, error) {
 	r := &reader{}

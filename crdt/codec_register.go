@@ -10,6 +10,8 @@ import (
 // can't overflow.
 const maxTime = 1<<48 - 1
 
+const maxAttempt = 1<<62 - 1
+
 // append appends the register's encoding:
 //
 //	attempt, phase:1, reads:32, executor:16, queued, ready, started, finished,
@@ -37,7 +39,7 @@ func (g *Register) append(b []byte) []byte {
 
 func (r *reader) register() *Register {
 	g := &Register{
-		Attempt:  r.uvarint(1<<63-1, "attempt"),
+		Attempt:  r.uvarint(maxAttempt, "attempt"),
 		Phase:    Phase(r.byte("phase")),
 		Reads:    r.id("hash of the reads"),
 		Executor: r.machine("executor"),

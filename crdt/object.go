@@ -1,0 +1,203 @@
+package crdt
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"strings"
+)
+
+// Object is one incarnation of an object: an immutable snapshot that a reader may
+// keep while the state goes on.
+type Object struct {
+	ref     Ref
+	id      ID
+	creator string
+	since   *node // what began it; decides who takes the name
+	nodes   []*node
+	cells   []cell
+	results []result
+	heads   []*node // sorted by ID
+	deleted bool
+	empty   bool // nothing survived the deletion that this generation would outlive
+	holds   bool
+	held    bool
+	losers  []Loser
+}
+
+// Cell is a field's value and its last write.
+type Cell struct {
+	Value  string // canonical JSON
+	Stamp  uint64
+	Change ID
+	Author string
+}
+
+// Loser is an incarnation that was created while another took its name: a conflict
+// that a person settles by deleting one of them.
+type Loser struct {
+	ID      ID
+	Creator string
+}
+
+// Ref is the object's name.
+func (o *Object) Ref() Ref { return o.ref }
+
+// ID is the object's identity: its creating change, or for an object revived by an
+// edit that its deletion did not know, a hash of the deleted identity.
+func (o *Object) ID() ID { return o.id }
+
+// Creator is the author of the creating change.
+func (o *Object) Creator() string { return o.creator }
+
+// Deleted reports that the object is to be taken down.
+func (o *Object) Deleted() bool { return o.deleted || o.empty }
+
+// HoldsName reports that the name is this incarnation's. One that lost it, or
+// whose creation was refused, must not run.
+func (o *Object) HoldsName() bool { return o.holds }
+
+// Held reports that changes of a higher level wait: the object is stored and
+// forwarded but must not be executed.
+func (o *Object) Held() bool { return o.held }
+
+// Losers lists the live incarnations that this one took the name from.
+func (o *Object) Losers() []Loser { return slices.Clone(o.losers) }
+
+// live reports whether the incarnation contends for its name.
+func (o *Object) live() bool {
+	return !o.deleted && !o.empty && o.since != nil && o.since.counts()
+}
+
+// shown reports whether anybody would want to see the incarnation.
+func (o *Object) shown() bool { return !o.empty || len(o.results) > 0 || len(o.nodes) > 0 }
+
+// Fields returns every field below "spec." and "lifecycle." that has a value.
+func (o *Object) Fields() map[string]Cell {
+	fields := make(map[string]Cell, len(o.cells))
+	for i := range o.cells {
+		if c := &o.cells[i]; c.value != "" {
+			fields[c.path] = c.public()
+		}
+	}
+	return fields
+}
+
+// Values is Fields without its history.
+func (o *Object) Values() map[string]string {
+	values := make(map[string]string, len(o.cells))
+	for i := range o.cells {
+		if c := &o.cells[i]; c.value != "" {
+			values[c.path] = c.value
+		}
+	}
+	return values
+}
+
+// Field returns one field of the spec or the lifecycle.
+func (o *Object) Field(path string) (Cell, bool) {
+	i, found := slices.BinarySearchFunc(o.cells, path, func(c cell, path string) int { return strings.Compare(c.path, path) })
+	if !found || o.cells[i].value == "" {
+		return Cell{}, false
+	}
+	return o.cells[i].public(), true
+}
+
+func (c *cell) public() Cell {
+	return Cell{Value: c.value, Stamp: c.node.stamp, Change: c.node.id, Author: c.node.author}
+}
+
+// Registers returns the current result of each step. One whose winner was refused
+// is absent.
+func (o *Object) Registers() map[string]Register {
+	registers := make(map[string]Register, len(o.results))
+	for _, g := range o.results {
+		if g.refused == "" {
+			registers[g.step] = *g.register()
+		}
+	}
+	return registers
+}
+
+// Register returns one step's result.
+func (o *Object) Register(step string) (Register, bool) {
+	i, found := o.result(step)
+	if !found || o.results[i].refused != "" {
+		return Register{}, false
+	}
+	return *o.results[i].register(), true
+}
+
+// NextAttempt is the number of the next attempt of a step: one more than the
+// greatest that is known, whether that one counts or not.
+func (o *Object) NextAttempt(step string) uint64 {
+	if i, found := o.result(step); found {
+		return o.results[i].register().Attempt + 1
+	}
+	return 1
+}
+
+// ResultChange returns the change that wrote a step's register, and its stamp.
+func (o *Object) ResultChange(step string) (id ID, stamp uint64, ok bool) {
+	i, found := o.result(step)
+	if !found || o.results[i].refused != "" {
+		return ID{}, 0, false
+	}
+	return o.results[i].change, o.results[i].stamp, true
+}
+
+// digest is the hash of all that the object is, at any replica.
+func (o *Object) digest() ID {
+	b := make([]byte, 0, 1024)
+	b = appendString(b, o.ref.Kind)
+	b = appendString(b, o.ref.Namespace)
+	b = appendString(b, o.ref.Name)
+	b = append(b, o.id[:]...)
+	b = append(b, bit(o.deleted)|bit(o.empty)<<1|bit(o.holds)<<2)
+	for _, n := range o.nodes {
+		b = append(b, n.id[:]...)
+		b = binary.BigEndian.AppendUint64(b, n.stamp)
+		b = binary.AppendUvarint(b, n.number)
+		b = appendString(b, n.refused)
+	}
+	b = append(b, '|')
+	for _, c := range o.cells {
+		b = appendString(appendString(b, c.path), c.value)
+		b = append(b, c.node.id[:]...)
+	}
+	b = append(b, '|')
+	for _, g := range o.results {
+		b = appendString(appendString(b, g.step), g.body)
+		b = append(b, g.change[:]...)
+		b = appendString(b, g.refused)
+	}
+	b = append(b, '|')
+	for _, h := range o.heads {
+		b = append(b, h.id[:]...)
+	}
+	for _, l := range o.losers {
+		b = append(b, l.ID[:]...)
+	}
+	return sha256.Sum256(b)
+}
+
+func bit(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// compareSince orders incarnations by the (stamp, ID) of what began them; those that
+// nothing began any more come first.
+func compareSince(a, b *Object) int {
+	c := cmp.Compare(bit(a.since != nil), bit(b.since != nil))
+	if c == 0 && a.since != nil {
+		c = a.since.compare(b.since)
+	}
+	if c == 0 {
+		c = a.id.Compare(b.id)
+	}
+	return c
+}

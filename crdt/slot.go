@@ -1,0 +1,202 @@
+package crdt
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"strings"
+)
+
+// Compare orders names by kind, namespace and name.
+func (r Ref) Compare(o Ref) int {
+	if c := strings.Compare(r.Kind, o.Kind); c != 0 {
+		return c
+	}
+	if c := strings.Compare(r.Namespace, o.Namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(r.Name, o.Name)
+}
+
+// Refusal is a change without effect, and why.
+type Refusal struct {
+	Change ID
+	Author string
+	HLC    uint64
+	Reason string
+}
+
+// maxRefusals bounds what a name remembers of changes that were refused and are no
+// revs. The latest are kept, by (HLC, ID): the same ones at every replica.
+const maxRefusals = 32
+
+// slot is everything that was ever said about one name.
+type slot struct {
+	ref      Ref
+	lines    []*lineage // in order of arrival; nothing may depend on it
+	refusals []Refusal  // latest first
+	held     int        // changes that wait for a higher level
+	view     *Object    // who has the name, or had it last; nil if nobody ever did
+	hash     ID         // of the slot, as it is in State.sum; zero if it is not there
+}
+
+// incarnation finds an identity, or returns nil.
+func (sl *slot) incarnation(id ID) (line *lineage, gen int) {
+	for _, l := range sl.lines {
+		for g, o := range l.gens {
+			if o.id == id {
+				return l, g
+			}
+		}
+	}
+	return nil, 0
+}
+
+func (sl *slot) find(created ID) bool {
+	return slices.ContainsFunc(sl.lines, func(l *lineage) bool { return l.root().id == created })
+}
+
+func (r Refusal) compare(o Refusal) int {
+	if c := cmp.Compare(o.HLC, r.HLC); c != 0 {
+		return c
+	}
+	return bytes.Compare(o.Change[:], r.Change[:])
+}
+
+func (sl *slot) refuse(r Refusal) Outcome {
+	i, found := slices.BinarySearchFunc(sl.refusals, r, Refusal.compare)
+	if found {
+		return Repeated
+	}
+	sl.refusals = slices.Insert(sl.refusals, i, r)
+	if len(sl.refusals) > maxRefusals {
+		sl.refusals = sl.refusals[:maxRefusals]
+	}
+	return Declined
+}
+
+// settle decides who holds the name, and tells each incarnation how it stands.
+func (sl *slot) settle() {
+	winner, losers := sl.contest()
+	for _, l := range sl.lines {
+		for g, o := range l.gens {
+			l.gens[g] = o.standing(o == winner, sl.held > 0, losers)
+		}
+	}
+	sl.view = sl.holder()
+}
+
+// contest finds the live incarnation with the lowest (stamp, ID), and the others.
+func (sl *slot) contest() (winner *Object, losers []Loser) {
+	var live []*Object
+	for _, l := range sl.lines {
+		for _, o := range l.gens {
+			if o.live() {
+				live = append(live, o)
+			}
+		}
+	}
+	if len(live) == 0 {
+		return nil, nil
+	}
+	slices.SortFunc(live, compareSince)
+	for _, o := range live[1:] {
+		losers = append(losers, Loser{o.id, o.creator})
+	}
+	return live[0], losers
+}
+
+// standing returns the object with its relation to its name brought up to date.
+func (o *Object) standing(holds, held bool, losers []Loser) *Object {
+	if !holds {
+		losers = nil
+	}
+	if o.holds == holds && o.held == held && slices.Equal(o.losers, losers) {
+		return o
+	}
+	next := *o
+	next.holds, next.held, next.losers = holds, held, losers
+	return &next
+}
+
+// holder returns who has the name; failing that, the deleted one that began last.
+func (sl *slot) holder() *Object {
+	var last *Object
+	for _, l := range sl.lines {
+		for _, o := range l.gens {
+			if o.holds {
+				return o
+			}
+			if o.Deleted() && o.shown() && (last == nil || compareSince(last, o) < 0) {
+				last = o
+			}
+		}
+	}
+	return last
+}
+
+// incarnations returns all that there is to see, in the order in which they began.
+func (sl *slot) incarnations() []*Object {
+	var all []*Object
+	for _, l := range sl.lines {
+		for _, o := range l.gens {
+			if o.shown() {
+				all = append(all, o)
+			}
+		}
+	}
+	slices.SortFunc(all, compareSince)
+	return all
+}
+
+// digest hashes the incarnations and the refusals; zero for a name that nothing is
+// known of.
+func (sl *slot) digest() ID {
+	objects := sl.incarnations()
+	if len(objects) == 0 && len(sl.refusals) == 0 {
+		return ID{}
+	}
+	var b []byte
+	b = appendString(appendString(appendString(b, sl.ref.Kind), sl.ref.Namespace), sl.ref.Name)
+	b = binary.AppendUvarint(b, uint64(len(objects)))
+	for _, o := range objects {
+		d := o.digest()
+		b = append(b, d[:]...)
+	}
+	for _, r := range sl.refusals {
+		b = append(b, r.Change[:]...)
+		b = appendString(b, r.Reason)
+	}
+	return sha256.Sum256(b)
+}
+
+// index lists the names of a kind that have a view, in order. Additions gather in fresh
+// and are merged by the next reader, so that loading many costs no more than
+// sorting them.
+type index struct {
+	sorted, fresh []*slot
+}
+
+func compareSlots(a, b *slot) int { return a.ref.Compare(b.ref) }
+
+func (x *index) all() []*slot {
+	if len(x.fresh) == 0 {
+		return x.sorted
+	}
+	slices.SortFunc(x.fresh, compareSlots)
+	i, j := len(x.sorted)-1, len(x.fresh)-1
+	x.sorted = append(x.sorted, x.fresh...)
+	for k := len(x.sorted) - 1; j >= 0; k-- { // merge from the back, in place
+		if i >= 0 && compareSlots(x.sorted[i], x.fresh[j]) > 0 {
+			x.sorted[k] = x.sorted[i]
+			i--
+		} else {
+			x.sorted[k] = x.fresh[j]
+			j--
+		}
+	}
+	x.fresh = nil
+	return x.sorted
+}
