@@ -118,10 +118,28 @@ func (f *Field) mismatch(raw string) error {
 		text += "; write [" + raw + "]"
 	case f.Type == TypeStrings && sort == "a list":
 		text += quoteItem(raw)
-	case (f.Type == TypeInt || f.Type == TypePort || f.Type == TypeBool) && sort == "a string":
-		text += "; leave the quotes away"
+	case f.Type == TypeBool:
+		text += "; write true or false"
+	case (f.Type == TypeInt || f.Type == TypePort) && sort == "a string":
+		return notNumber(raw)
 	}
 	return errors.New(text)
+}
+
+// notNumber refuses a string in place of a whole number. Without quotes, too, a
+// number beyond 64 bits or with an exponent is a string in YAML.
+func notNumber(raw string) error {
+	s, err := readString(raw)
+	if err != nil {
+		return err
+	}
+	if strings.Trim(s, "+-0123456789.eE_") != "" || s == "" {
+		return fmt.Errorf("%q is not a number", s)
+	}
+	if _, err = canonicalNumber(s); err == nil {
+		return fmt.Errorf("this is a string, and the field takes a number; write %s", s)
+	}
+	return err
 }
 
 // quoteItem names the first item of a list that is not a string.

@@ -72,10 +72,6 @@ func (d *document) flatten(path string, n ast.Node, depth int) {
 		d.flattenMap(path, m, n.GetToken(), depth)
 		return
 	}
-	if path == "" {
-		d.fault(n.GetToken(), "", "a document is a map; begin it with kind: and name:")
-		return
-	}
 	if n != nil {
 		d.values[path] = d.position(n.GetToken())
 	}

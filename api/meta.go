@@ -27,9 +27,16 @@ func (d *document) spec() Spec {
 	if !ok {
 		return spec
 	}
-	fields, problems := Normalize(key.Kind, d.fields)
-	spec.Fields = fields
-	d.problems = append(d.problems, d.locate(problems)...)
+	if len(d.problems) == 0 {
+		fields, problems := Normalize(key.Kind, d.fields)
+		spec.Fields = fields
+		d.add(problems...)
+		return spec
+	}
+	// What is not there may be what could not be read, so only single values are
+	// judged.
+	_, problems := schemaOf(key.Kind).checkFields(d.fields)
+	d.add(sortProblems(problems)...)
 	return spec
 }
 

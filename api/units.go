@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +15,7 @@ func ParseCPU(s string) (int64, error) {
 	n, ok := parseDigits(digits)
 	switch {
 	case !ok && looksFractional(digits):
-		return 0, fmt.Errorf("%q is a fraction; write thousandths of a core, as in 500m or 1500m", s)
+		return 0, fraction(s, digits, unit{size: 1000}, "thousandths of a core, as in 500m or 1500m", FormatCPU)
 	case !ok:
 		return 0, fmt.Errorf("%q is not an amount of cpu; write cores or thousandths of a core, as in 2 or 500m", s)
 	case milli:
@@ -60,8 +61,10 @@ func ParseBytes(s string) (int64, error) {
 		}
 		return n * u.size, nil
 	}
-	if looksFractional(strings.TrimRight(s, "TGMKkiB")) {
-		return 0, fmt.Errorf("%q is a fraction; use a smaller unit, as in 1536Mi for 1.5Gi", s)
+	for _, u := range byteUnits {
+		if digits, found := strings.CutSuffix(s, u.name); found && looksFractional(digits) {
+			return 0, fraction(s, digits, u, "a whole number in a smaller unit, as in 1536Mi for 1.5Gi", FormatBytes)
+		}
 	}
 	return 0, fmt.Errorf("%q is not a size; write a number with Ki, Mi, Gi, Ti, k, M, G or T, as in 64Mi", s)
 }
@@ -145,6 +148,25 @@ func parseDigits(s string) (int64, bool) {
 func looksFractional(s string) bool {
 	whole, part, dot := strings.Cut(s, ".")
 	return dot && digitCount(whole) == len(whole) && digitCount(part) == len(part) && whole+part != ""
+}
+
+// fraction refuses a number with a fraction and says how to write the same amount
+// without one, or else what to write.
+func fraction(s, digits string, u unit, otherwise string, format func(int64) string) error {
+	if n, ok := exact(digits, u.size); ok {
+		otherwise = format(n)
+	}
+	return fmt.Errorf("%q is a fraction; write %s", s, otherwise)
+}
+
+// exact multiplies a decimal fraction by a size, where that gives a whole number.
+func exact(digits string, size int64) (int64, bool) {
+	r, ok := new(big.Rat).SetString("0" + digits)
+	if !ok {
+		return 0, false
+	}
+	r.Mul(r, new(big.Rat).SetInt64(size))
+	return r.Num().Int64(), r.IsInt() && r.Num().IsInt64()
 }
 
 func digitCount(s string) int {

@@ -57,7 +57,11 @@ func unknownKind(kind string) string {
 
 // finish adds what can only be seen in the whole, where the single values are right.
 func (s *schema) finish(f Fields, problems []Problem) []Problem {
+	misspelt := parents(problems)
 	add := func(path, format string, args ...any) {
+		if misspelt[path] {
+			return
+		}
 		p := Problem{Path: path, Message: fmt.Sprintf(format, args...)}
 		p.onKey = !f.Has(path)
 		problems = append(problems, p)
@@ -67,14 +71,26 @@ func (s *schema) finish(f Fields, problems []Problem) []Problem {
 		add("spec", "the spec has %d bytes, and the limit is %d; move large values into the image or a volume", n, MaxSpec)
 	}
 	rules(s.kind.Name, f, add)
-	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Path, b.Path) })
-	return dedupe(problems)
+	return sortProblems(problems)
 }
 
-// dedupe leaves one problem for each path, the first: what follows from a wrong value
-// is not worth a line of its own.
-func dedupe(sorted []Problem) []Problem {
-	return slices.CompactFunc(sorted, func(a, b Problem) bool { return a.Path == b.Path })
+// sortProblems sorts by path and leaves one problem for each, the first: what follows
+// from a wrong value is not worth a line of its own.
+func sortProblems(problems []Problem) []Problem {
+	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Path, b.Path) })
+	return slices.CompactFunc(problems, func(a, b Problem) bool { return a.Path == b.Path })
+}
+
+// parents returns the paths right above faulty keys: there, a field that is missing is
+// most likely the one that is misspelt.
+func parents(problems []Problem) map[string]bool {
+	above := map[string]bool{}
+	for _, p := range problems {
+		if segments, err := Split(p.Path); p.onKey && err == nil && len(segments) > 1 {
+			above[Join(segments[:len(segments)-1]...)] = true
+		}
+	}
+	return above
 }
 
 func specSize(f Fields) int {
@@ -171,6 +187,8 @@ func (n *node) wantsMap(raw string) error {
 	switch {
 	case sortOf(raw) == "null":
 		return fmt.Errorf("there is nothing in it; leave it out")
+	case n.star != nil && sortOf(raw) == "a list":
+		return fmt.Errorf("this is a list, and here a map by %s belongs; write NAME: in place of - name: NAME", n.star.group.Key)
 	case n.star != nil:
 		return fmt.Errorf("this is %s, and here a map by %s belongs", sortOf(raw), n.star.group.Key)
 	}

@@ -72,7 +72,7 @@ func Time(t time.Time) string { return Str(t.UTC().Format(time.RFC3339Nano)) }
 
 // errFraction says why a number with a fraction or an exponent is refused: replicas
 // on different hardware must compute the same bytes.
-var errFraction = errors.New("is not a whole number; values are whole numbers, so put quotes around it or use a smaller unit")
+var errFraction = errors.New("is not a whole number; fractions are not supported, so use a smaller unit")
 
 // Canonical rewrites a JSON text in the one form that is stored: no spaces, members
 // sorted, no HTML escaping, whole numbers of 64 bits only.

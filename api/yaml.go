@@ -129,6 +129,10 @@ func (d *document) parse() (spec Spec, found bool) {
 	if !ok || body == nil {
 		return Spec{}, false
 	}
+	if _, ok := body.(ast.MapNode); !ok || isAlias(body) {
+		d.fault(body.GetToken(), "", "a document is a map; begin it with kind: and name:")
+		return Spec{}, false
+	}
 	d.flatten("", body, 0)
 	return d.spec(), true
 }

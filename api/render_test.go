@@ -1,0 +1,179 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// drawValue draws a canonical value that fits a field, from all that its type allows.
+func drawValue(t *rapid.T, f Field) string {
+	switch f.Type {
+	case TypeInt:
+		return Int(rapid.Int64Min(0).Draw(t, "int"))
+	case TypePort:
+		return Int(rapid.IntRange(1, 65535).Draw(t, "port"))
+	case TypeBool:
+		return Bool(rapid.Bool().Draw(t, "bool"))
+	case TypeCPU:
+		return CPU(rapid.Int64Range(minCPU, 1<<40).Draw(t, "cpu"))
+	case TypeBytes:
+		return Bytes(rapid.Int64Range(minMemory, 1<<50).Draw(t, "bytes"))
+	case TypeDuration:
+		return Duration(1e6 * drawMillis(t))
+	case TypeStrings:
+		return List(rapid.SliceOfN(drawText(), 1, 8).Draw(t, "list")...)
+	}
+	if len(f.Enum) > 0 {
+		return Str(rapid.SampledFrom(f.Enum).Draw(t, "enum"))
+	}
+	switch f.Path {
+	case "spec.containers.*.image":
+		return Str(rapid.StringMatching(`[a-z]{1,5}(\.[a-z]{1,3}(:[0-9]{1,4})?/[a-z]{1,9})?(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,9})?`).Draw(t, "image"))
+	case "spec.containers.*.workdir":
+		return Str("/" + rapid.StringMatching(`[a-z0-9 :#'"-]{0,9}`).Draw(t, "workdir"))
+	case "spec.containers.*.user":
+		return Str(rapid.StringMatching(`[0-9]{1,5}|true|null|app(:[0-9]{1,3})?`).Draw(t, "user"))
+	case "spec.stop.signal":
+		return Str(rapid.SampledFrom([]string{"SIGINT", "SIGTERM"}).Draw(t, "signal"))
+	case "spec.address":
+		return Str(rapid.SampledFrom([]string{"192.0.2.7", "2001:db8::7", "fe80::1%eth0"}).Draw(t, "address"))
+	}
+	return Str(drawText().Draw(t, "text"))
+}
+
+func drawMillis(t *rapid.T) time.Duration {
+	return time.Duration(rapid.Int64Range(1000, 24*3600*1000).Draw(t, "millis"))
+}
+
+// drawText draws what YAML readers trip over, beside anything at all but NUL.
+func drawText() *rapid.Generator[string] {
+	return rapid.OneOf(
+		rapid.SampledFrom([]string{
+			"", " ", "~", "null", "yes", "No", "off", "0x10", "010", "1e3", ".5", "-.inf", ".nan", "1_000", "12:30:45",
+			"- a", "-", "--", "---", "...", "? a", ": a", "a: b", "a:", "#", "a #b", "&a", "*a", "!a", "%a", "@a", "`a", "|", ">",
+			"{}", "[]", "a, b", "'", "\"", "\\", "\n", "a\n", "a\n\n", "\na", " a\nb", "a\nb ", "a\n b\n", "a\r\nb", "\t", "\u2028",
+			"\u0085", "\ufeff", "=", "<<", "é", "😀", "--e5", "/", "x-", "2001:db8::1", "one\ntwo\nthree", "# a\n- b\n",
+		}),
+		rapid.StringMatching(`[ -~\n]{0,20}`),
+		rapid.Map(rapid.String(), func(s string) string { return strings.ReplaceAll(s, "\x00", "") }),
+	)
+}
+
+// drawFields draws a valid object of a kind.
+func drawFields(t *rapid.T, k Kind) Fields {
+	f := Fields{}
+	names := func(what string) []string {
+		return rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,5}[a-z0-9])?`), 1, 3, rapid.ID).Draw(t, what)
+	}
+	var fill func(n *node, path string)
+	fill = func(n *node, path string) {
+		switch {
+		case n.field != nil:
+			if n.field.Owner == People && (n.field.Required || rapid.Bool().Draw(t, path)) {
+				f[path] = drawValue(t, *n.field)
+			}
+		case n.name == "mounts": // only volumes that are there, each at its own place
+		default:
+			for _, c := range n.children {
+				if c != n.star {
+					fill(c, Child(path, c.name))
+					continue
+				}
+				for _, key := range names(path) {
+					fill(c, Child(path, drawKey(t, c, key)))
+				}
+			}
+		}
+	}
+	fill(schemaOf(k.Name).root, "")
+	if k.Name == "Pod" {
+		mountAll(f)
+		spreadPorts(f)
+	}
+	return f
+}
+
+func drawKey(t *rapid.T, n *node, name string) string {
+	switch n.group.Key {
+	case KeyEnv:
+		return name + rapid.SampledFrom([]string{"", ".x", `"`, ":", "*", "#", "é", "-", "\\"}).Draw(t, "key")
+	case KeyLabel:
+		return rapid.SampledFrom([]string{"", "example.com/"}).Draw(t, "key") + name
+	}
+	return name
+}
+
+func mountAll(f Fields) {
+	for _, c := range f.Keys("spec.containers") {
+		for i, v := range f.Keys("spec.volumes") {
+			f[Join("spec", "containers", c, "mounts", v, "path")] = Str(fmt.Sprintf("/v%d", i))
+		}
+	}
+}
+
+func spreadPorts(f Fields) {
+	next := 1
+	for _, path := range f.Paths() {
+		if Match("spec.containers.*.ports.*", path) {
+			f[path] = Int(next)
+			next++
+		}
+	}
+}
+
+func TestRenderParses(t *testing.T) {
+	for _, k := range Kinds() {
+		t.Run(k.Name, rapid.MakeCheck(func(t *rapid.T) {
+			key := Key{Kind: k.Name, Name: "x"}
+			if k.Namespaced {
+				key.Namespace = rapid.SampledFrom([]string{"default", "shop", "true", "7"}).Draw(t, "namespace")
+			}
+			fields := drawFields(t, k)
+			if problems := Validate(k.Name, fields); len(problems) > 0 {
+				t.Fatalf("drew an invalid object: %v", problems)
+			}
+			with := fields.Clone()
+			with["status.ready"] = "true"
+			text := Render(key, with)
+			specs, err := ParseYAML("x.yaml", text)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			if len(specs) != 1 || specs[0].Key != key || len(Diff(fields, specs[0].Fields)) > 0 {
+				t.Fatalf("read back %+v\ndifference %q\nof\n%s", specs[0].Key, Diff(fields, specs[0].Fields), text)
+			}
+		}))
+	}
+}
+
+func TestTreeRoundTrip(t *testing.T) {
+	for _, k := range Kinds() {
+		t.Run(k.Name, rapid.MakeCheck(func(t *rapid.T) {
+			fields := drawFields(t, k)
+			back, err := FromTree(ToTree(fields))
+			if err != nil || len(Diff(fields, back)) > 0 {
+				t.Fatalf("%v, %q", err, Diff(fields, back))
+			}
+			key := Key{Kind: k.Name, Name: "x"}
+			if k.Namespaced {
+				key.Namespace = DefaultNamespace
+			}
+			data, err := MarshalObject(key, fields)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !json.Valid(data) {
+				t.Fatalf("not JSON: %s", data)
+			}
+			specs, err := ParseYAML("x.json", data)
+			if err != nil || len(Diff(fields, specs[0].Fields)) > 0 {
+				t.Fatalf("%v\n%s", err, data)
+			}
+		}))
+	}
+}
