@@ -1,0 +1,206 @@
+package api
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Pod is a pod as loops read it: the fields of its table with units parsed. Fields
+// that are absent are zero, so give DecodePod effective fields where defaults
+// matter.
+type Pod struct {
+	Spec      PodSpec
+	Lifecycle Lifecycle
+	Status    PodStatus
+}
+
+// Lifecycle is where an object is to be in its lifecycle.
+type Lifecycle struct {
+	Target  string
+	Restart int64 // pods only
+}
+
+// PodSpec is what is wanted of a pod.
+type PodSpec struct {
+	Containers []Container // sorted by name
+	Require    map[string]string
+	Restart    string
+	Stop       Stop
+	Partition  string
+	Grace      time.Duration
+	Volumes    []Volume // sorted by name
+	IPv4       string
+	Runtime    string
+	Labels     map[string]string
+}
+
+// Container is one container as it is wanted.
+type Container struct {
+	Name    string
+	Image   string
+	Command []string
+	Args    []string
+	Env     map[string]string
+	WorkDir string
+	User    string
+	Ports   map[string]uint16
+	CPU     int64   // thousandths of a core; 0: none reserved, no limit
+	Memory  int64   // bytes; 0: none reserved, no limit
+	Mounts  []Mount // sorted by path
+}
+
+// Mount is a volume's place in a container.
+type Mount struct {
+	Volume   string
+	Path     string
+	ReadOnly bool
+}
+
+// Volume is storage that outlives the pod's containers.
+type Volume struct {
+	Name string
+	Type string
+}
+
+// Stop is how containers are asked to end.
+type Stop struct {
+	Signal string
+	Grace  time.Duration
+}
+
+// PodStatus is what is, as the loops wrote it.
+type PodStatus struct {
+	Machine    string
+	Refused    map[string]string // by machine, from the scheduler
+	Refusals   map[string]string // by machine, from the machines themselves
+	Admission  Admission
+	Images     map[string]string // digest by container
+	Address    string
+	Namespace  string            // path of the network namespace
+	Volumes    map[string]string // path by volume
+	Containers []ContainerState  // sorted by name
+	Running    bool
+	Ready      bool
+}
+
+// Admission is what the pod's machine reserved.
+type Admission struct {
+	Machine string
+	CPU     int64 // thousandths of a core
+	Memory  int64 // bytes
+}
+
+// ContainerState is one container as it is.
+type ContainerState struct {
+	Name     string
+	ID       string
+	PID      int64
+	Started  time.Time
+	Restarts int64
+	Exited   bool // it ended and is not started again
+	ExitCode int64
+}
+
+// Need returns what the pod reserves on its machine: the sums over its containers.
+func (s PodSpec) Need() (cpu, memory int64) {
+	for _, c := range s.Containers {
+		cpu += c.CPU
+		memory += c.Memory
+	}
+	return cpu, memory
+}
+
+// DecodePod reads a pod's fields. It fails on a value of the wrong type only; what
+// is absent or unknown is not its business.
+func DecodePod(f Fields) (Pod, error) {
+	r := &reader{f: f}
+	pod := Pod{
+		Spec:      r.podSpec(),
+		Lifecycle: r.lifecycle(),
+		Status:    r.podStatus(),
+	}
+	return pod, r.err
+}
+
+func (r *reader) lifecycle() Lifecycle {
+	return Lifecycle{Target: r.str("lifecycle.target"), Restart: r.int("lifecycle.restart")}
+}
+
+func (r *reader) podSpec() PodSpec {
+	spec := PodSpec{
+		Require:   r.stringMap("spec.require"),
+		Restart:   r.str("spec.restart"),
+		Stop:      Stop{Signal: r.str("spec.stop.signal"), Grace: r.duration("spec.stop.grace")},
+		Partition: r.str("spec.partition"),
+		Grace:     r.duration("spec.grace"),
+		IPv4:      r.str("spec.network.ipv4"),
+		Runtime:   r.str("spec.runtime"),
+		Labels:    r.stringMap("spec.labels"),
+	}
+	for _, name := range r.f.Keys("spec.containers") {
+		spec.Containers = append(spec.Containers, r.container(name))
+	}
+	for _, name := range r.f.Keys("spec.volumes") {
+		spec.Volumes = append(spec.Volumes, Volume{Name: name, Type: r.str(Join("spec", "volumes", name, "type"))})
+	}
+	return spec
+}
+
+func (r *reader) container(name string) Container {
+	at := Child("spec.containers", name)
+	c := Container{
+		Name:    name,
+		Image:   r.str(at + ".image"),
+		Command: r.strings(at + ".command"),
+		Args:    r.strings(at + ".args"),
+		Env:     r.stringMap(at + ".env"),
+		WorkDir: r.str(at + ".workdir"),
+		User:    r.str(at + ".user"),
+		Ports:   r.portMap(at + ".ports"),
+		CPU:     r.cpu(at + ".resources.cpu"),
+		Memory:  r.bytes(at + ".resources.memory"),
+	}
+	for _, volume := range r.f.Keys(at + ".mounts") {
+		m := Child(at+".mounts", volume)
+		c.Mounts = append(c.Mounts, Mount{Volume: volume, Path: r.str(m + ".path"), ReadOnly: r.bool(m + ".readonly")})
+	}
+	slices.SortStableFunc(c.Mounts, func(a, b Mount) int { return cmp.Compare(a.Path, b.Path) })
+	return c
+}
+
+func (r *reader) podStatus() PodStatus {
+	status := PodStatus{
+		Machine:  r.str("status.machine"),
+		Refused:  r.stringMap("status.refused"),
+		Refusals: r.stringMap("status.refusals"),
+		Admission: Admission{
+			Machine: r.str("status.admission.machine"),
+			CPU:     r.cpu("status.admission.cpu"),
+			Memory:  r.bytes("status.admission.memory"),
+		},
+		Images:    r.stringMap("status.images"),
+		Address:   r.str("status.address"),
+		Namespace: r.str("status.network.namespace"),
+		Volumes:   r.stringMap("status.volumes"),
+		Running:   r.bool("status.running"),
+		Ready:     r.bool("status.ready"),
+	}
+	for _, name := range r.f.Keys("status.containers") {
+		status.Containers = append(status.Containers, r.containerState(name))
+	}
+	return status
+}
+
+func (r *reader) containerState(name string) ContainerState {
+	at := Child("status.containers", name)
+	return ContainerState{
+		Name:     name,
+		ID:       r.str(at + ".id"),
+		PID:      r.int(at + ".pid"),
+		Started:  r.time(at + ".started"),
+		Restarts: r.int(at + ".restarts"),
+		Exited:   r.f.Has(at + ".exit"),
+		ExitCode: r.int(at + ".exit"),
+	}
+}
