@@ -35,7 +35,7 @@ func parseFormat(data []byte) (format, error) {
 	}
 	text, ok := strings.CutPrefix(lines[1], "version: ")
 	version, err := strconv.Atoi(text)
-	if !ok || err != nil || version < 1 {
+	if !ok || err != nil || version < 1 || strconv.Itoa(version) != text {
 		return format{}, fmt.Errorf("its second line %q names no version", lines[1])
 	}
 	f := format{version: version}

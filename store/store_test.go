@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,10 +11,6 @@ import (
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/store/storetest"
 )
-
-func testConfig(dir string) Config {
-	return Config{Dir: dir, Logger: slog.New(slog.DiscardHandler), MachineID: "m1", ReserveBytes: 1 << 20}
-}
 
 func mustOpen(t testing.TB, cfg Config) *Store {
 	t.Helper()
@@ -70,10 +65,7 @@ func (d *disk) Recover() (storetest.Contents, error) {
 }
 
 func (d *disk) Crash() error {
-	copied := d.t.TempDir()
-	if err := os.CopyFS(copied, os.DirFS(d.cfg.Dir)); err != nil {
-		return err
-	}
+	copied := snapshot(d.t, d.cfg.Dir)
 	if err := d.Close(); err != nil {
 		return err
 	}
