@@ -9,8 +9,11 @@ import (
 // is the zero value and no error: a step sees only the fields that it declared.
 type reader struct {
 	f   Fields
+	x   index
 	err error
 }
+
+func newReader(f Fields) *reader { return &reader{f: f, x: f.index()} }
 
 // read reads one field; a free function because methods have no type parameters.
 func read[T any](r *reader, path string, parse func(string) (T, error)) T {
@@ -70,7 +73,7 @@ func (r *reader) portMap(path string) map[string]uint16 {
 }
 
 func readMap[T any](r *reader, path string, value func(*reader, string) T) map[string]T {
-	keys := r.f.Keys(path)
+	keys := r.x.keys(path)
 	if len(keys) == 0 {
 		return nil
 	}

@@ -9,7 +9,7 @@ func Effective(kind string, f Fields) Fields {
 	if s == nil {
 		return out
 	}
-	s.root.fill(out, "", f)
+	s.root.fill(out, "", f.index())
 	if kind == podKind.Name && !out.Has("spec.partition") {
 		out["spec.partition"] = Str(defaultPartition(f))
 	}
@@ -25,8 +25,9 @@ func defaultPartition(f Fields) string {
 	return PartitionReplace
 }
 
-// fill sets the defaults at and below the node, whose path is prefix.
-func (n *node) fill(out Fields, prefix string, f Fields) {
+// fill sets the defaults at and below the node, whose path is prefix, of an object
+// with the paths x.
+func (n *node) fill(out Fields, prefix string, x index) {
 	if !n.defaults {
 		return
 	}
@@ -38,14 +39,14 @@ func (n *node) fill(out Fields, prefix string, f Fields) {
 	}
 	for _, c := range n.children {
 		if c != n.star {
-			c.fill(out, Child(prefix, c.name), f)
+			c.fill(out, Child(prefix, c.name), x)
 			continue
 		}
 		if !c.defaults {
 			continue
 		}
-		for _, key := range f.Keys(prefix) {
-			c.fill(out, Child(prefix, key), f)
+		for _, key := range x.keys(prefix) {
+			c.fill(out, Child(prefix, key), x)
 		}
 	}
 }

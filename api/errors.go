@@ -35,6 +35,7 @@ const (
 	RegistryUnreachable = "RegistryUnreachable"
 	RuntimeUnavailable  = "RuntimeUnavailable"
 	SpecInvalid         = "SpecInvalid"
+	StepFailed          = "StepFailed"
 	TimedOut            = "TimedOut"
 	TokenExpired        = "TokenExpired"
 	TokenInvalid        = "TokenInvalid"
@@ -94,6 +95,7 @@ var codes = []Code{
 	{RegistryUnreachable, "The registry of the image does not answer.", "Check the registry and the machine's network, or load the image with `peer image load`."},
 	{RuntimeUnavailable, "The container runtime does not answer.", "Start containerd, or install it so that the peer can."},
 	{SpecInvalid, "The spec has fields that are unknown, missing or wrong.", "Correct what the message points at; nothing was changed."},
+	{StepFailed, "A step failed for a reason that has no code of its own.", "Read the message; the step is tried again with a growing delay."},
 	{TimedOut, "A step or a command did not finish in its time.", "Ask `peer why` what it waits for."},
 	{TokenExpired, "The token's time is over.", "Make a new one with `peer invite`."},
 	{TokenInvalid, "The token is not one that this cluster made.", "Copy the whole join line that `peer invite` printed, or make a new one."},

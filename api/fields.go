@@ -59,21 +59,7 @@ func (f Fields) Sub(prefix string) Fields {
 
 // Keys returns the keys of the map at prefix, unquoted and sorted. An empty prefix
 // stands for the top.
-func (f Fields) Keys(prefix string) []string {
-	seen := map[string]bool{}
-	for path := range f {
-		switch {
-		case prefix == "":
-		case Below(path, prefix):
-			path = path[len(prefix)+1:]
-		default:
-			continue
-		}
-		raw, _, _ := cut(path)
-		seen[unescape(raw)] = true
-	}
-	return slices.Sorted(maps.Keys(seen))
-}
+func (f Fields) Keys(prefix string) []string { return f.index().keys(prefix) }
 
 // Paths returns all paths, sorted.
 func (f Fields) Paths() []string { return slices.Sorted(maps.Keys(f)) }

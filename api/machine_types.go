@@ -46,7 +46,7 @@ func (m Machine) Allocatable() Resources {
 
 // DecodeMachine reads a machine's fields, as DecodePod reads a pod's.
 func DecodeMachine(f Fields) (Machine, error) {
-	r := &reader{f: f}
+	r := newReader(f)
 	machine := Machine{
 		Spec: MachineSpec{
 			Labels:  r.stringMap("spec.labels"),

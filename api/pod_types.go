@@ -114,7 +114,7 @@ func (s PodSpec) Need() (cpu, memory int64) {
 // DecodePod reads a pod's fields. It fails on a value of the wrong type only; what
 // is absent or unknown is not its business.
 func DecodePod(f Fields) (Pod, error) {
-	r := &reader{f: f}
+	r := newReader(f)
 	pod := Pod{
 		Spec:      r.podSpec(),
 		Lifecycle: r.lifecycle(),
@@ -138,10 +138,10 @@ func (r *reader) podSpec() PodSpec {
 		Runtime:   r.str("spec.runtime"),
 		Labels:    r.stringMap("spec.labels"),
 	}
-	for _, name := range r.f.Keys("spec.containers") {
+	for _, name := range r.x.keys("spec.containers") {
 		spec.Containers = append(spec.Containers, r.container(name))
 	}
-	for _, name := range r.f.Keys("spec.volumes") {
+	for _, name := range r.x.keys("spec.volumes") {
 		spec.Volumes = append(spec.Volumes, Volume{Name: name, Type: r.str(Join("spec", "volumes", name, "type"))})
 	}
 	return spec
@@ -161,7 +161,7 @@ func (r *reader) container(name string) Container {
 		CPU:     r.cpu(at + ".resources.cpu"),
 		Memory:  r.bytes(at + ".resources.memory"),
 	}
-	for _, volume := range r.f.Keys(at + ".mounts") {
+	for _, volume := range r.x.keys(at + ".mounts") {
 		m := Child(at+".mounts", volume)
 		c.Mounts = append(c.Mounts, Mount{Volume: volume, Path: r.str(m + ".path"), ReadOnly: r.bool(m + ".readonly")})
 	}
@@ -186,7 +186,7 @@ func (r *reader) podStatus() PodStatus {
 		Running:   r.bool("status.running"),
 		Ready:     r.bool("status.ready"),
 	}
-	for _, name := range r.f.Keys("status.containers") {
+	for _, name := range r.x.keys("status.containers") {
 		status.Containers = append(status.Containers, r.containerState(name))
 	}
 	return status

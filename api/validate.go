@@ -66,7 +66,7 @@ func (s *schema) finish(f Fields, problems []Problem) []Problem {
 		p.onKey = !f.Has(path)
 		problems = append(problems, p)
 	}
-	s.root.checkRequired("", f, add)
+	s.root.checkRequired("", f, f.index(), add)
 	if n := specSize(f); n > MaxSpec {
 		add("spec", "the spec has %d bytes, and the limit is %d; move large values into the image or a volume", n, MaxSpec)
 	}
@@ -196,17 +196,17 @@ func (n *node) wantsMap(raw string) error {
 }
 
 // checkRequired finds entries of maps that lack a required field.
-func (n *node) checkRequired(path string, f Fields, add addFunc) {
+func (n *node) checkRequired(path string, f Fields, x index, add addFunc) {
 	for _, c := range n.children {
 		switch {
 		case c.field != nil && c.field.Required && !f.Has(Child(path, c.name)):
 			add(path, "%s", c.field.missing())
 		case c == n.star && !c.isLeaf():
-			for _, key := range f.Keys(path) {
-				c.checkRequired(Child(path, key), f, add)
+			for _, key := range x.keys(path) {
+				c.checkRequired(Child(path, key), f, x, add)
 			}
 		case c != n.star && !c.isLeaf():
-			c.checkRequired(Child(path, c.name), f, add)
+			c.checkRequired(Child(path, c.name), f, x, add)
 		}
 	}
 }
