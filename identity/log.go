@@ -1,0 +1,273 @@
+package identity
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+
+	"starling.dev/starling/crdt"
+)
+
+// Log is the authorisation log of one cluster: a set of records closed under
+// parents, and what follows from it. One goroutine uses it; readers are given a
+// [Snapshot].
+//
+// Two logs that hold the same records agree on everything that a person or a peer
+// can see, in whatever order and however often the records came. Only [Log.Since]
+// and [Log.Len] speak of this copy's own order, for its disk.
+type Log struct {
+	genesis Genesis
+	id      ClusterID
+	nodes   []*node
+	index   map[crdt.ID]int
+	heads   map[crdt.ID]struct{}
+	admits  map[crdt.MachineID][]int // by the admitted key, counted or not
+	waiting waiting
+	view    *Snapshot // nil when the log grew since it was made
+}
+
+// node is a record in its place. It never changes.
+type node struct {
+	rec    Record
+	issuer crdt.MachineID
+	root   bool // issued by a root key
+	past   past // strict: without the record itself
+	stamp  uint64
+	// epoch is the greatest epoch of voters up to and including the record. Epochs
+	// grow by one per record, whatever a record claims, so that nobody can use
+	// them up.
+	epoch uint64
+	// proven: the newcomer's proof fits the grant that the record names.
+	proven bool
+}
+
+// NewLog returns the empty log of a cluster.
+func NewLog(g Genesis) (*Log, error) {
+	if err := g.validate(); err != nil {
+		return nil, err
+	}
+	return &Log{
+		genesis: g,
+		id:      g.ID(),
+		index:   map[crdt.ID]int{},
+		heads:   map[crdt.ID]struct{}{},
+		admits:  map[crdt.MachineID][]int{},
+	}, nil
+}
+
+// OpenLog returns the log with the given records, as kept on a disk in the order of
+// [Log.Since]. A record that can't be attached is an error: the disk lies.
+func OpenLog(g Genesis, records [][]byte) (*Log, error) {
+	log, err := NewLog(g)
+	if err != nil {
+		return nil, err
+	}
+	for i, raw := range records {
+		if _, err := log.Add(raw); err != nil {
+			return nil, fmt.Errorf("open authorisation log: record %d: %w", i+1, err)
+		}
+	}
+	if n := log.Waiting(); n > 0 {
+		return nil, fmt.Errorf("open authorisation log: %d records lack their parents", n)
+	}
+	return log, nil
+}
+
+// Genesis returns the cluster's first record.
+func (l *Log) Genesis() Genesis { return l.genesis }
+
+// Cluster returns the cluster's ID.
+func (l *Log) Cluster() ClusterID { return l.id }
+
+// Len is the number of records attached.
+func (l *Log) Len() int { return len(l.nodes) }
+
+// Waiting is the number of records that wait for their parents.
+func (l *Log) Waiting() int { return len(l.waiting.records) }
+
+// Since returns the records attached after the first n, parents before children. A
+// peer persists Since(what it has persisted) after an Add that reported growth.
+func (l *Log) Since(n int) [][]byte {
+	var out [][]byte
+	for _, nd := range l.nodes[min(n, len(l.nodes)):] {
+		out = append(out, nd.rec.raw)
+	}
+	return out
+}
+
+// Add takes in a record from anywhere. It reports whether the log grew: a record
+// whose parents are missing waits for them (false, nil), and so is one already here.
+// A record that is attached but does not count stays visible without effect. An
+// error (ErrMalformed, ErrForged, ErrStranger) means that no replica will ever keep
+// the record, and that whoever sent it should not have.
+func (l *Log) Add(raw []byte) (grew bool, err error) {
+	rec, err := ParseRecord(raw)
+	if err != nil {
+		return false, err
+	}
+	if _, known := l.index[rec.id]; known {
+		return false, nil
+	}
+	if err := rec.Verify(l.id); err != nil {
+		return false, err
+	}
+	if missing, ok := l.missingParent(rec); !ok {
+		l.waiting.put(rec, missing)
+		return false, nil
+	}
+	if err := l.attach(rec); err != nil {
+		return false, err
+	}
+	l.attachWaiting(rec.id)
+	return true, nil
+}
+
+func (l *Log) missingParent(rec Record) (crdt.ID, bool) {
+	for _, p := range rec.Parents {
+		if _, ok := l.index[p]; !ok {
+			return p, false
+		}
+	}
+	return crdt.ID{}, true
+}
+
+// attachWaiting attaches what waited for a record, and in turn what waited for that.
+// Nobody is there to be told of a stranger's record among them: it is dropped.
+func (l *Log) attachWaiting(arrived crdt.ID) {
+	for queue := []crdt.ID{arrived}; len(queue) > 0; queue = queue[1:] {
+		for _, rec := range l.waiting.take(queue[0]) {
+			if missing, ok := l.missingParent(rec); !ok {
+				l.waiting.put(rec, missing)
+			} else if l.attach(rec) == nil {
+				queue = append(queue, rec.id)
+			}
+		}
+	}
+}
+
+// attach gives a record its place. All its parents are here.
+func (l *Log) attach(rec Record) error {
+	nd := l.place(rec)
+	if !nd.root && !l.introduced(nd) {
+		return fmt.Errorf("%w: %s record %s by machine %s", ErrStranger, rec.Kind, rec.id, nd.issuer)
+	}
+	i := len(l.nodes)
+	l.nodes = append(l.nodes, nd)
+	l.index[rec.id] = i
+	for _, p := range rec.Parents {
+		delete(l.heads, p)
+	}
+	l.heads[rec.id] = struct{}{}
+	if a, ok := admission(rec.Body); ok {
+		subject := IDOf(a.PublicKey)
+		l.admits[subject] = append(l.admits[subject], i)
+	}
+	l.view = nil
+	return nil
+}
+
+func (l *Log) place(rec Record) *node {
+	nd := &node{rec: rec, issuer: rec.IssuerID(), stamp: rec.Stamp}
+	nd.root = l.genesis.isRoot(nd.issuer)
+	var pasts []past
+	var points []int
+	for _, p := range rec.Parents {
+		i := l.index[p]
+		pasts = append(pasts, l.nodes[i].past)
+		points = append(points, i)
+		nd.stamp = max(nd.stamp, l.nodes[i].stamp+1)
+		nd.epoch = max(nd.epoch, l.nodes[i].epoch)
+	}
+	if _, ok := rec.Body.(Voters); ok {
+		nd.epoch++
+	}
+	nd.past = union(pasts, points)
+	if a, ok := admission(rec.Body); ok {
+		nd.proven = l.proven(a, nd.past)
+	}
+	return nd
+}
+
+// introduced reports whether some record in a record's past admits its issuer,
+// rightly or not. It keeps those who were never here from filling the log.
+func (l *Log) introduced(nd *node) bool {
+	return slices.ContainsFunc(l.admits[nd.issuer], nd.past.has)
+}
+
+// proven checks the newcomer's proof against the grant, once, because checking a
+// signature is what costs time.
+func (l *Log) proven(a Admit, before past) bool {
+	i, ok := l.index[a.Grant]
+	if !ok || !before.has(i) {
+		return false
+	}
+	grant, ok := l.nodes[i].rec.Body.(Grant)
+	return ok && verifyProof(l.id, grant.TokenKey, a)
+}
+
+// Heads are the records that no other names as a parent, ascending. They stand for
+// the whole log: a change and a record name them to say what they had seen.
+func (l *Log) Heads() []crdt.ID {
+	return slices.SortedFunc(maps.Keys(l.heads), compareIDs)
+}
+
+// Digest is equal for two logs exactly if they hold the same records.
+func (l *Log) Digest() crdt.ID { return digest(l.id, l.Heads()) }
+
+func digest(cluster ClusterID, heads []crdt.ID) crdt.ID {
+	e := &encoder{}
+	e.fixed(cluster[:])
+	for _, h := range heads {
+		e.fixed(h[:])
+	}
+	return sha256.Sum256(e.buf)
+}
+
+// Missing returns what a peer with the given heads lacks, parents before children, at
+// most limit bytes but at least one record. Heads unknown here are passed over: the
+// peer is ahead there. A peer that was sent a part asks again with its new heads.
+func (l *Log) Missing(heads []crdt.ID, limit int) [][]byte {
+	theirs := l.reach(heads)
+	var out [][]byte
+	for i, nd := range l.nodes {
+		if theirs.has(i) {
+			continue
+		}
+		if limit -= len(nd.rec.raw); limit < 0 && len(out) > 0 {
+			break
+		}
+		out = append(out, nd.rec.raw)
+	}
+	return out
+}
+
+// Has reports whether the record is attached.
+func (l *Log) Has(id crdt.ID) bool {
+	_, ok := l.index[id]
+	return ok
+}
+
+// reach is the set of the known heads and all that they have seen.
+func (l *Log) reach(heads []crdt.ID) past {
+	var pasts []past
+	var points []int
+	for _, h := range heads {
+		if i, ok := l.index[h]; ok {
+			pasts = append(pasts, l.nodes[i].past)
+			points = append(points, i)
+		}
+	}
+	return union(pasts, points)
+}
+
+// Sign makes a record on top of everything that the log holds. The clock is a hybrid
+// logical clock's reading (Unix milliseconds << 16). The record is not added.
+func (l *Log) Sign(key ed25519.PrivateKey, clock uint64, body Body) (Record, error) {
+	stamp := clock
+	for h := range l.heads {
+		stamp = max(stamp, l.nodes[l.index[h]].stamp+1)
+	}
+	return SignRecord(l.id, key, l.Heads(), stamp, body)
+}

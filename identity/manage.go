@@ -1,0 +1,203 @@
+package identity
+
+import (
+	"crypto/ed25519"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"starling.dev/starling/crdt"
+)
+
+// The methods in this file state something in the name of a key: they sign records,
+// add them to the log and return them. The caller makes them durable before any leaves
+// the machine. A statement that would not count is refused with CodeNotPermitted
+// and leaves the log as it was.
+
+// MaxTokenLife bounds how long a token may be good for.
+const MaxTokenLife = 30 * 24 * time.Hour
+
+// ClockAt is the hybrid logical clock's form of a time: Unix milliseconds << 16.
+func ClockAt(t time.Time) uint64 { return uint64(max(t.UnixMilli(), 0)) << 16 }
+
+// issue signs and adds a record that counts here and now.
+func (l *Log) issue(key ed25519.PrivateKey, clock uint64, body Body) (Record, error) {
+	rec, err := l.Sign(key, clock, body)
+	if err != nil {
+		return Record{}, err
+	}
+	if why := l.preview(rec); why != "" {
+		return Record{}, errorf(CodeNotPermitted, "this %s is not permitted: %s", rec.Kind, why)
+	}
+	if _, err := l.Add(rec.raw); err != nil {
+		return Record{}, fmt.Errorf("add own %s record: %w", rec.Kind, err)
+	}
+	return rec, nil
+}
+
+// preview judges a record that is not in the log yet.
+func (l *Log) preview(rec Record) string {
+	nodes := append(slices.Clip(l.nodes), l.place(rec))
+	everything := past{{0, len(nodes)}}
+	return newJudge(l.genesis, nodes).view(everything).refuse(len(nodes) - 1)
+}
+
+// Invitation says what a token is to be good for.
+type Invitation struct {
+	// Sponsor is the member that will redeem the token. Required.
+	Sponsor crdt.MachineID
+	// Addresses are where the sponsor is reached, "host:port". Required.
+	Addresses []string
+	// Now is the inviting peer's time; Life how long the token is good for. Required.
+	Now  time.Time
+	Life time.Duration
+	Note string
+}
+
+// Invite grants one admission and returns the token for it. Only the grant is in the
+// log; the token exists nowhere but in the result.
+func (l *Log) Invite(key ed25519.PrivateKey, in Invitation, rnd io.Reader) (Token, Record, error) {
+	if m, ok := l.Snapshot().ByID(in.Sponsor); !ok || m.Removed {
+		return Token{}, Record{}, errorf(CodeInvalid, "invite: the sponsor %s is not a member of this cluster", in.Sponsor)
+	}
+	if in.Life <= 0 || in.Life > MaxTokenLife {
+		return Token{}, Record{}, errorf(CodeInvalid, "invite: a token lives up to %v, not %v", MaxTokenLife, in.Life)
+	}
+	token, err := NewToken(l.id, in.Addresses, rnd)
+	if err != nil {
+		return Token{}, Record{}, fmt.Errorf("invite: %w", err)
+	}
+	grant, err := l.issue(key, ClockAt(in.Now), Grant{
+		TokenKey:          publicOf(token.Key()),
+		Sponsor:           in.Sponsor,
+		ExpiresUnixMillis: uint64(in.Now.Add(in.Life).UnixMilli()),
+		Note:              in.Note,
+	})
+	if err != nil {
+		return Token{}, Record{}, fmt.Errorf("invite: %w", err)
+	}
+	return token, grant, nil
+}
+
+// RemoveMachine takes a member's authority away, and its vote. A machine that leaves
+// removes itself.
+func (l *Log) RemoveMachine(key ed25519.PrivateKey, clock uint64, r Remove) ([]Record, error) {
+	m, ok := l.Snapshot().ByID(r.Machine)
+	if !ok {
+		return nil, errorf(CodeInvalid, "remove machine %s: no such machine", r.Machine)
+	}
+	if m.Removed {
+		return nil, errorf(CodeMachineRemoved, "remove machine %s: it is removed already", m.Name)
+	}
+	if IDOf(publicOf(key)) == r.Machine {
+		return l.leave(key, clock, r)
+	}
+	rec, err := l.issue(key, clock, r)
+	if err != nil {
+		return nil, fmt.Errorf("remove machine %s: %w", m.Name, err)
+	}
+	voters, err := l.SyncVoters(key, clock)
+	return append([]Record{rec}, voters...), err
+}
+
+// leave hands the vote back first: after its removal the machine may state nothing.
+func (l *Log) leave(key ed25519.PrivateKey, clock uint64, r Remove) ([]Record, error) {
+	out, err := l.syncVoters(key, clock, r.Machine)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := l.issue(key, clock, r)
+	if err != nil {
+		return out, fmt.Errorf("leave the cluster: %w", err)
+	}
+	return append(out, rec), nil
+}
+
+// RestoreMachine lifts every removal of a machine. It takes a root key.
+func (l *Log) RestoreMachine(root ed25519.PrivateKey, clock uint64, id crdt.MachineID) (Record, error) {
+	m, ok := l.Snapshot().ByID(id)
+	if !ok {
+		return Record{}, errorf(CodeInvalid, "restore machine %s: no such machine", id)
+	}
+	if !l.genesis.isRoot(IDOf(publicOf(root))) {
+		return Record{}, errorf(CodeNotPermitted, "restore machine %s: only a root key restores", m.Name)
+	}
+	return l.issue(root, clock, Admit{PublicKey: m.PublicKey, Name: m.Claimed})
+}
+
+// RenameMachine gives a member a free name.
+func (l *Log) RenameMachine(key ed25519.PrivateKey, clock uint64, id crdt.MachineID, name string) (Record, error) {
+	if err := CheckName(name); err != nil {
+		return Record{}, err
+	}
+	if holder, taken := l.Snapshot().ByName(name); taken && holder.ID != id {
+		return Record{}, errorf(CodeNameTaken, "the name %q belongs to machine %s; choose another", name, holder.ID)
+	}
+	return l.issue(key, clock, Rename{Machine: id, Name: name})
+}
+
+// DelegateTo lets a machine manage the cluster. It takes a root key.
+func (l *Log) DelegateTo(root ed25519.PrivateKey, clock uint64, id crdt.MachineID) (Record, error) {
+	return l.issue(root, clock, Delegate{Machine: id})
+}
+
+// SyncVoters brings the voters in line with the members: those who left go, and while
+// there are fewer than MaxVoters the longest admitted come. Each record changes one
+// voter, so that any majority of one epoch meets any of the next. It does nothing if
+// the key may not manage the cluster.
+func (l *Log) SyncVoters(key ed25519.PrivateKey, clock uint64) ([]Record, error) {
+	return l.syncVoters(key, clock, crdt.MachineID{})
+}
+
+func (l *Log) syncVoters(key ed25519.PrivateKey, clock uint64, leaving crdt.MachineID) ([]Record, error) {
+	var out []Record
+	for {
+		next, changed := nextVoters(l.Snapshot(), leaving)
+		if !changed {
+			return out, nil
+		}
+		rec, err := l.issue(key, clock, next)
+		if CodeOf(err) == CodeNotPermitted {
+			return out, nil
+		}
+		if err != nil {
+			return out, fmt.Errorf("write voters: %w", err)
+		}
+		out = append(out, rec)
+	}
+}
+
+// nextVoters is the one change of the voters that is due, if any.
+func nextVoters(s *Snapshot, leaving crdt.MachineID) (Voters, bool) {
+	current := s.Voters()
+	next := Voters{Epoch: s.nextEpoch(), Machines: slices.Clone(current.Machines)}
+	var candidates []crdt.MachineID
+	for _, m := range s.Members() {
+		if m.ID != leaving {
+			candidates = append(candidates, m.ID)
+		}
+	}
+	gone := func(id crdt.MachineID) bool { return !slices.Contains(candidates, id) }
+	if i := slices.IndexFunc(next.Machines, gone); i >= 0 && len(next.Machines) > 1 {
+		next.Machines = slices.Delete(next.Machines, i, i+1)
+		return next, true
+	}
+	isVoter := func(id crdt.MachineID) bool { return slices.Contains(next.Machines, id) }
+	i := slices.IndexFunc(candidates, func(id crdt.MachineID) bool { return !isVoter(id) })
+	if i < 0 || len(next.Machines) == MaxVoters {
+		return Voters{}, false
+	}
+	next.Machines = append(next.Machines, candidates[i])
+	slices.SortFunc(next.Machines, compareMachines)
+	return next, true
+}
+
+// nextEpoch is 1 + the greatest epoch that any record reached, counted or not.
+func (s *Snapshot) nextEpoch() uint64 {
+	var epoch uint64
+	for _, nd := range s.judge.nodes {
+		epoch = max(epoch, nd.epoch)
+	}
+	return epoch + 1
+}
