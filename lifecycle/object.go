@@ -25,11 +25,11 @@ type Phase uint8
 
 // The phases of an attempt. The numbers are those of crdt.Phase.
 const (
-	Never   Phase = 0
-	Started Phase = 1
-	Done    Phase = 2
-	Failed  Phase = 3
-	Undone  Phase = 4
+	PhaseNever   Phase = 0
+	PhaseStarted Phase = 1
+	PhaseDone    Phase = 2
+	PhaseFailed  Phase = 3
+	PhaseUndone  Phase = 4
 )
 
 // Result is a step's register as the engine reads it.

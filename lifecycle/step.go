@@ -50,6 +50,9 @@ type Step struct {
 	Feedback []string
 	// Outputs are the field paths that the step owns and writes.
 	Outputs []string
+	// Reserves: the step promises the object an amount of its machine. The promise is
+	// kept, beside the replicated state, until everything that requires it is undone.
+	Reserves bool
 	// Timeout bounds one attempt. Required.
 	Timeout time.Duration
 	// Retry says when a failed attempt is repeated.
@@ -102,14 +105,36 @@ type Host any
 // View is what a deciding step may look at beside its inputs: the local copy of the
 // cluster. It must not be kept after Decide returns.
 type View interface {
-	// Objects returns the live objects of a kind, sorted by key.
-	Objects(kind string) []Object
+	// Objects returns the live objects of a kind, sorted by key. They must not be
+	// changed.
+	Objects(kind string) []*Object
 	// Member tells how a machine is seen from here.
 	Member(machine string) Member
+	// Reserved sums what the live objects placed on a machine reserve, except one.
+	Reserved(machine string, except api.Key) Reservation
+	// Held sums what this machine itself has promised, except to the object ID: the
+	// ledger that the machine, as the final judge, admits by.
+	Held(exceptID string) Reservation
 	// Now is the time of the event that is being handled.
 	Now() time.Time
 	// Random draws the next 64 bits from the core's seeded source.
 	Random() uint64
+}
+
+// Reservation is an amount of a machine.
+type Reservation struct {
+	CPU    int64 // thousandths of a core
+	Memory int64 // bytes
+}
+
+// Add returns the sum.
+func (r Reservation) Add(o Reservation) Reservation {
+	return Reservation{r.CPU + o.CPU, r.Memory + o.Memory}
+}
+
+// Sub returns the difference.
+func (r Reservation) Sub(o Reservation) Reservation {
+	return Reservation{r.CPU - o.CPU, r.Memory - o.Memory}
 }
 
 // Member is a machine's liveness, as seen by this peer.

@@ -153,17 +153,24 @@ type Volumes interface {
 // Facts reads what the machine is.
 type Facts interface {
 	// Probe returns the machine's inventory.
-	Probe(ctx context.Context) (Inventory, error)
+	Probe(ctx context.Context) (MachineFacts, error)
 	// RuntimeReady checks the container runtime and returns its name and version
 	// ("containerd 1.6.20").
 	RuntimeReady(ctx context.Context) (string, error)
+	// ClusterPrefix is the cluster's /48, OwnPrefix this machine's /96 of it. Both
+	// follow from identities and never change.
+	ClusterPrefix() netip.Prefix
+	OwnPrefix() netip.Prefix
 }
 
-// Inventory is a machine's capacity and description.
-type Inventory struct {
+// MachineFacts is a machine's capacity and description.
+type MachineFacts struct {
 	CPU          int64 // thousandths of a core
 	Memory       int64 // bytes
 	OS           string
 	Kernel       string
 	Architecture string
+	Version      string // of this program
+	Level        int    // the highest that this program supports
+	Address      string // at which the other machines reach this one
 }

@@ -1,0 +1,125 @@
+package loops
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/lifecycle"
+)
+
+// Surroundings is the cluster as a kind's Derive sees it. Whatever Derive asks for
+// is noted, and the object is looked at again when that changes.
+type Surroundings interface {
+	lifecycle.View
+	// Self is the name of this machine.
+	Self() string
+	// Belongs reports whether a machine is a member of the cluster.
+	Belongs(machine string) bool
+	// Object returns one object, which must not be changed.
+	Object(key api.Key) (*lifecycle.Object, bool)
+	// Ask has the voters asked, now, whether a machine is silent.
+	Ask(machine string)
+	// WakeAt has the object looked at again at the given time.
+	WakeAt(t time.Time)
+}
+
+// What machine.standing can be: how a pod's machine stands, as far as that decides
+// where the pod belongs.
+const (
+	StandingGood    = "good"
+	StandingDrained = "drained"
+	StandingSilent  = "silent"
+	StandingRemoved = "removed"
+)
+
+// DerivePod adds what a pod reads of its machine, below "machine.".
+func DerivePod(o *lifecycle.Object, v Surroundings) api.Fields {
+	name, placed := o.Field("status.machine")
+	if !placed {
+		return nil
+	}
+	machine := api.Fields{"": name}.String("")
+	fields := api.Fields{"machine.standing": api.Str(machineStanding(o, machine, v))}
+	m, ok := v.Object(api.Key{Kind: "Machine", Name: machine})
+	if !ok {
+		return fields
+	}
+	status := m.Status()
+	if p, ok := status["status.prefix"]; ok {
+		fields["machine.prefix"] = p
+	}
+	fields["machine.capacity.cpu"] = api.CPU(status.CPU("status.capacity.cpu") - m.Fields.CPU("spec.reserve.cpu"))
+	fields["machine.capacity.memory"] = api.Bytes(status.Bytes("status.capacity.memory") - m.Fields.Bytes("spec.reserve.memory"))
+	return fields
+}
+
+// machineStanding judges the pod's machine. Silence counts after the pod's grace,
+// when a majority of the voters, asked now, find the same.
+func machineStanding(o *lifecycle.Object, machine string, v Surroundings) string {
+	if !v.Belongs(machine) {
+		return StandingRemoved
+	}
+	if m, ok := v.Object(api.Key{Kind: "Machine", Name: machine}); ok && m.Fields.String("lifecycle.target") == api.TargetDrained {
+		return StandingDrained
+	}
+	member := v.Member(machine)
+	if member.Alive || o.Fields.String("spec.partition") != api.PartitionReplace {
+		return StandingGood
+	}
+	if due := member.Since.Add(o.Fields.Duration("spec.grace")); v.Now().Before(due) {
+		v.WakeAt(due)
+		return StandingGood
+	}
+	if member.Silent {
+		return StandingSilent
+	}
+	v.Ask(machine)
+	return StandingGood
+}
+
+// DeriveMachine adds, for the machine that this peer runs on, the routes to the
+// others: "cluster.routes.NAME" is a list of the machine's address and the prefixes
+// behind it, its own /96 and the /128 of each pod that moved there.
+func DeriveMachine(o *lifecycle.Object, v Surroundings) api.Fields {
+	if o.Key.Name != v.Self() {
+		return nil
+	}
+	prefixes := map[string]netip.Prefix{}
+	routes := map[string][]string{}
+	for _, m := range v.Objects("Machine") {
+		status := m.Status()
+		p, err := netip.ParsePrefix(status.String("status.prefix"))
+		if address := status.String("status.address"); err == nil && address != "" && v.Belongs(m.Key.Name) {
+			prefixes[m.Key.Name] = p
+			routes[m.Key.Name] = []string{address, p.String()}
+		}
+	}
+	for _, pod := range v.Objects("Pod") {
+		machine, address, ok := home(pod)
+		if p := prefixes[machine]; ok && p.IsValid() && !p.Contains(address) {
+			routes[machine] = append(routes[machine], netip.PrefixFrom(address, 128).String())
+		}
+	}
+	delete(routes, o.Key.Name)
+	fields := api.Fields{}
+	for machine, list := range routes {
+		slices.Sort(list[1:])
+		raw, err := json.Marshal(list)
+		if err != nil {
+			panic(fmt.Sprintf("a list of strings is plain data: %v", err))
+		}
+		fields[api.Join("cluster", "routes", machine)] = string(raw)
+	}
+	return fields
+}
+
+// home is where a pod's address lives.
+func home(pod *lifecycle.Object) (machine string, address netip.Addr, ok bool) {
+	status := pod.Status()
+	address, err := netip.ParseAddr(status.String("status.address"))
+	return status.String("status.machine"), address, err == nil
+}

@@ -1,0 +1,163 @@
+package loops
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/lifecycle"
+)
+
+// Machine returns the loops of a machine.
+func Machine() []lifecycle.Loop {
+	return []lifecycle.Loop{Inventory(), Runtime(), Routes(), MachineReadiness()}
+}
+
+// MachineTargets are the named points of a machine's lifecycle. A drained machine
+// does all that a ready one does; the scheduler keeps pods away from it.
+func MachineTargets() []lifecycle.Target {
+	return []lifecycle.Target{
+		{Name: api.TargetDrained, Goal: true, Requires: []string{"ready"}, Doc: "The machine runs no pods and takes none."},
+	}
+}
+
+// Inventory reads what the machine is.
+func Inventory() lifecycle.Loop {
+	return lifecycle.Loop{
+		Name: api.LoopInventory,
+		Kind: "Machine",
+		Steps: []lifecycle.Step{{
+			Name:  "inventory",
+			Where: lifecycle.OnMachine,
+			Reads: []string{"spec.address"},
+			Outputs: []string{
+				"status.capacity", "status.os", "status.kernel", "status.architecture",
+				"status.version", "status.level", "status.address",
+			},
+			Timeout: 10 * time.Second,
+			Do:      act(probe),
+		}},
+	}
+}
+
+func probe(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs, error) {
+	inv, err := h.Facts().Probe(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the machine's inventory: %w", err)
+	}
+	address := inv.Address
+	if own := in.Fields.String("spec.address"); own != "" {
+		address = own
+	}
+	return lifecycle.Outputs{
+		"status.capacity.cpu":    api.CPU(inv.CPU),
+		"status.capacity.memory": api.Bytes(inv.Memory),
+		"status.os":              api.Str(inv.OS),
+		"status.kernel":          api.Str(inv.Kernel),
+		"status.architecture":    api.Str(inv.Architecture),
+		"status.version":         api.Str(inv.Version),
+		"status.level":           api.Int(inv.Level),
+		"status.address":         api.Str(address),
+	}, nil
+}
+
+// Runtime checks that containers can be run.
+func Runtime() lifecycle.Loop {
+	return lifecycle.Loop{
+		Name: api.LoopRuntime,
+		Kind: "Machine",
+		Steps: []lifecycle.Step{{
+			Name:    "runtime",
+			Where:   lifecycle.OnMachine,
+			Reads:   []string{},
+			Outputs: []string{"status.runtime", "status.runtimes"},
+			Timeout: 30 * time.Second,
+			Retry:   lifecycle.Retry{Base: time.Second, Max: 15 * time.Second},
+			Do: act(func(ctx context.Context, h Host, _ lifecycle.Inputs) (lifecycle.Outputs, error) {
+				version, err := h.Facts().RuntimeReady(ctx)
+				if err != nil {
+					return nil, err
+				}
+				return lifecycle.Outputs{"status.runtime": api.Str(version)}, nil
+			}),
+		}},
+	}
+}
+
+// Routes keeps the machine's part of the cluster network: its own prefix, and a
+// route to each other machine's.
+func Routes() lifecycle.Loop {
+	return lifecycle.Loop{
+		Name:   api.LoopRoutes,
+		Kind:   "Machine",
+		Claims: []string{"routes:starling"},
+		Steps: []lifecycle.Step{{
+			Name:    "routes",
+			Where:   lifecycle.OnMachine,
+			Reads:   []string{"status.address", "cluster.routes"},
+			Outputs: []string{"status.prefix", "status.routes"},
+			Timeout: 30 * time.Second,
+			Do:      act(route),
+		}},
+	}
+}
+
+func route(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs, error) {
+	plan := RoutePlan{Cluster: h.Facts().ClusterPrefix(), Own: h.Facts().OwnPrefix()}
+	for _, machine := range in.Fields.Keys("cluster.routes") {
+		var list []string
+		if err := json.Unmarshal([]byte(in.Fields["cluster.routes."+machine]), &list); err != nil {
+			return nil, fmt.Errorf("read cluster.routes.%s: %w", machine, err)
+		}
+		routes, err := parseRoutes(label(machine), list)
+		if err != nil {
+			return nil, err
+		}
+		plan.Routes = append(plan.Routes, routes...)
+	}
+	slices.SortFunc(plan.Routes, func(a, b Route) int { return strings.Compare(a.Prefix.String(), b.Prefix.String()) })
+	if err := h.Network().Routes(ctx, plan); err != nil {
+		return nil, fmt.Errorf("set the routes of %s: %w", in.Machine, err)
+	}
+	return lifecycle.Outputs{"status.prefix": api.Str(plan.Own.String()), "status.routes": api.Int(len(plan.Routes))}, nil
+}
+
+// parseRoutes reads a machine's address, then the prefixes that are behind it.
+func parseRoutes(machine string, list []string) ([]Route, error) {
+	var routes []Route
+	via, err := netip.ParseAddr(list[0])
+	if err != nil {
+		return nil, fmt.Errorf("address of %s: %w", machine, err)
+	}
+	for _, s := range list[1:] {
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			return nil, fmt.Errorf("prefix of %s: %w", machine, err)
+		}
+		routes = append(routes, Route{Prefix: p, Machine: machine, Via: via})
+	}
+	return routes, nil
+}
+
+// MachineReadiness says when the machine can take pods.
+func MachineReadiness() lifecycle.Loop {
+	return lifecycle.Loop{
+		Name: api.LoopReadiness,
+		Kind: "Machine",
+		Steps: []lifecycle.Step{{
+			Name:     "ready",
+			Requires: []string{"inventory", "runtime", "routes"},
+			Where:    lifecycle.OnMachine,
+			Outputs:  []string{"status.ready"},
+			Timeout:  5 * time.Second,
+			Decide: func(lifecycle.View, lifecycle.Inputs) (lifecycle.Outputs, error) {
+				return lifecycle.Outputs{"status.ready": "true"}, nil
+			},
+		}},
+	}
+}

@@ -1,0 +1,149 @@
+package loops
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/lifecycle"
+	"starling.dev/starling/sched"
+)
+
+// Scheduler decides which machine a pod belongs to.
+func Scheduler() lifecycle.Loop {
+	return lifecycle.Loop{
+		Name: api.LoopScheduler,
+		Kind: "Pod",
+		Steps: []lifecycle.Step{{
+			Name:  "schedule",
+			Where: lifecycle.OnExecutor,
+			Reads: []string{
+				"spec.containers.*.resources", "spec.require", "status.refusals", "machine.standing",
+			},
+			Feedback: []string{"status.refusals"},
+			Consults: []string{"Machine", "Pod", "members"},
+			Outputs:  []string{"status.machine", "status.refused"},
+			Timeout:  5 * time.Second,
+			Decide:   schedule,
+		}},
+	}
+}
+
+// schedule places a pod. A pod that has a machine stays there as long as that
+// machine can have it.
+func schedule(v lifecycle.View, in lifecycle.Inputs) (lifecycle.Outputs, error) {
+	need := needOf(v, in)
+	machines := candidates(v, in.Key)
+	p := sched.Place(need, machines)
+	out := lifecycle.Outputs{}
+	if p.Machine != "" {
+		out["status.machine"] = api.Str(p.Machine)
+		return out, nil
+	}
+	for _, r := range p.Refusals {
+		out[api.Join("status", "refused", r.Machine)] = api.Str(r.Reason)
+	}
+	if need.Previous != "" {
+		out["status.machine"] = api.Str(need.Previous)
+	}
+	code, message := verdict(need, machines, p.Refusals)
+	return nil, &lifecycle.Error{Code: code, Message: message, Wait: true, Outputs: out}
+}
+
+func needOf(v lifecycle.View, in lifecycle.Inputs) sched.Need {
+	r := PodReservation(in.Fields)
+	need := sched.Need{
+		ID: in.ID, CPU: r.CPU, Memory: r.Memory,
+		Require: map[string]string{}, Refused: map[string]string{},
+		Previous: in.Previous.String("status.machine"),
+	}
+	for _, k := range in.Fields.Keys("spec.require") {
+		need.Require[label(k)] = in.Fields.String("spec.require." + k)
+	}
+	for _, m := range in.Fields.Keys("status.refusals") {
+		if r, ok := parseRefusal(in.Fields.String("status.refusals." + m)); ok && r.rev == in.Rev && v.Now().Sub(r.at) < refusalTTL {
+			need.Refused[label(m)] = r.reason
+		}
+	}
+	if s := in.Fields.String("machine.standing"); s == StandingSilent || s == StandingRemoved || s == StandingDrained {
+		need.Refused[need.Previous] = s
+		need.Previous = ""
+	}
+	return need
+}
+
+// label is a map key as people write it: without the quotes that a dotted path needs.
+func label(segment string) string {
+	if keys, err := api.Split(segment); err == nil && len(keys) == 1 {
+		return keys[0]
+	}
+	return segment
+}
+
+// candidates describes every machine as it is seen from here.
+func candidates(v lifecycle.View, pod api.Key) []sched.Machine {
+	var machines []sched.Machine
+	for _, o := range v.Objects("Machine") {
+		used := v.Reserved(o.Key.Name, pod)
+		status := o.Status()
+		m := sched.Machine{
+			Name: o.Key.Name, Labels: map[string]string{}, Standing: standingOf(v, o, status),
+			CPU:     status.CPU("status.capacity.cpu") - o.Fields.CPU("spec.reserve.cpu"),
+			Memory:  status.Bytes("status.capacity.memory") - o.Fields.Bytes("spec.reserve.memory"),
+			UsedCPU: used.CPU, UsedMemory: used.Memory,
+		}
+		for _, k := range o.Fields.Keys("spec.labels") {
+			m.Labels[label(k)] = o.Fields.String("spec.labels." + k)
+		}
+		machines = append(machines, m)
+	}
+	return machines
+}
+
+func standingOf(v lifecycle.View, o *lifecycle.Object, status api.Fields) string {
+	switch {
+	case !v.Member(o.Key.Name).Alive:
+		return "is silent"
+	case o.Fields.String("lifecycle.target") == api.TargetDrained:
+		return "is drained"
+	case !status.Bool("status.ready"):
+		return "is not ready"
+	}
+	return "ready"
+}
+
+// verdict finds the one sentence: what the pod needs, and why no machine has it.
+func verdict(need sched.Need, machines []sched.Machine, refusals []sched.Refusal) (code, message string) {
+	if len(machines) == 0 {
+		return api.NoMachineFits, "there is no machine in the cluster yet"
+	}
+	for k, want := range sortedPairs(need.Require) {
+		if slices.ContainsFunc(machines, func(m sched.Machine) bool { return m.Labels[k] == want }) {
+			continue
+		}
+		return api.LabelMissing, missingLabel(k, want, machines)
+	}
+	var why []string
+	for _, r := range refusals {
+		why = append(why, r.Machine+" "+r.Reason)
+	}
+	return api.NoMachineFits, "no machine fits: " + strings.Join(why, "; ")
+}
+
+// missingLabel names the nearest label that exists.
+func missingLabel(k, want string, machines []sched.Machine) string {
+	var pairs []string
+	for _, m := range machines {
+		for name, value := range sortedPairs(m.Labels) {
+			pairs = append(pairs, name+"="+value)
+		}
+	}
+	slices.Sort(pairs)
+	message := fmt.Sprintf("no machine has the label %s=%s", k, want)
+	if near := sched.Nearest(k+"="+want, slices.Compact(pairs)); near != "" {
+		return fmt.Sprintf("%s; the nearest that exists is %s", message, near)
+	}
+	return message + "; add it with `peer edit machine/NAME`"
+}

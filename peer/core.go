@@ -1,0 +1,226 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/identity"
+	"starling.dev/starling/lifecycle"
+	"starling.dev/starling/loops"
+)
+
+// Config is what a core is made of. It is not changed.
+type Config struct {
+	// Self is this machine. Required.
+	Self Machine
+	// PublicKey and Sign are the machine's key. Required.
+	PublicKey []byte
+	Sign      crdt.Signer
+	// Trust is the authorisation log. Required.
+	Trust *identity.Log
+	// Kinds are the built-in kinds by name. Required.
+	Kinds map[string]Kind
+	// Seed feeds the only source of randomness. It must differ from start to start.
+	Seed uint64
+	// HashAt reads the hash of a stored entry, when two logs disagree. Required.
+	HashAt func(crdt.ActorID, uint64) (crdt.ID, bool)
+}
+
+// Kind is one kind of object as the core runs it.
+type Kind struct {
+	Graph *lifecycle.Graph
+	// Effective fills in defaults.
+	Effective func(api.Fields) api.Fields
+	// Validate checks a merged spec, defaults filled in.
+	Validate func(api.Fields) []api.Problem
+	// Goal names the target that the object is to reach.
+	Goal func(api.Fields) string
+	// Derive adds fields that are computed from other objects on reading: what a
+	// step reads of the rest of the cluster. It may be nil.
+	Derive func(*lifecycle.Object, loops.Surroundings) api.Fields
+	// Reservation is what an object reserves on its machine; nil for nothing.
+	Reservation func(api.Fields) lifecycle.Reservation
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Self.ID.IsZero() || c.Self.Name == "":
+		return errors.New("configure core: Self is required")
+	case len(c.PublicKey) == 0 || c.Sign == nil:
+		return errors.New("configure core: PublicKey and Sign are required")
+	case c.Trust == nil || len(c.Kinds) == 0 || c.HashAt == nil:
+		return errors.New("configure core: Trust, Kinds and HashAt are required")
+	}
+	return nil
+}
+
+// Core is one peer's deterministic state machine. It is not safe for concurrent use:
+// one goroutine drives it.
+type Core struct {
+	self    Machine
+	cfg     Config
+	now     time.Time
+	random  *rand.Rand
+	trust   *directory
+	members *members
+	journal *journal
+	replica *replicator
+	engine  *engine
+	writes  *writes
+	out     Ready
+}
+
+// Recovery is what a disk holds when a peer starts.
+type Recovery struct {
+	// Batches calls yield for every stored batch; those of one actor in order.
+	Batches func(yield func(crdt.Batch) error) error
+	// Local holds the private key space.
+	Local map[string][]byte
+	// HighWater is what the separate file says of the own log.
+	HighWater crdt.HighWater
+}
+
+// New rebuilds a core from what the disk holds. It has no effect outside.
+func New(cfg Config, rec Recovery, now time.Time) (*Core, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	c := &Core{
+		self: cfg.Self, cfg: cfg, now: now,
+		random:  rand.New(rand.NewPCG(cfg.Seed, 0x5741524c494e4753)),
+		trust:   newDirectory(cfg.Trust),
+		members: newMembers(cfg.Self.ID),
+	}
+	c.engine = newEngine(c)
+	c.replica = newReplicator(c)
+	c.writes = newWrites(c)
+	var err error
+	if c.journal, err = newJournal(c, rec); err != nil {
+		return nil, fmt.Errorf("rebuild from disk: %w", err)
+	}
+	return c, c.engine.recover(rec.Local)
+}
+
+// Step lets one event happen at the given time. Time never runs backwards: an
+// earlier time counts as the last one.
+func (c *Core) Step(now time.Time, e Event) {
+	if now.After(c.now) {
+		c.now = now
+	}
+	switch e := e.(type) {
+	case Tick:
+	case Received:
+		c.receive(e.From, e.Message)
+	case Membership:
+		c.receiveMembership(e)
+	case Connection:
+		c.receiveConnection(e)
+	case ActionDone:
+		c.engine.actionDone(e)
+	case Lost:
+		c.engine.lost(e)
+	case Again:
+		c.engine.again(e)
+	case Write:
+		c.writes.begin(e)
+	case Admission:
+		c.addRecords(e.Records)
+	}
+}
+
+func (c *Core) receive(from crdt.MachineID, m Message) {
+	switch m := m.(type) {
+	case Push:
+		c.replica.receivePush(from, m)
+	case Digest:
+		c.replica.receiveDigest(from, m)
+	case Vector:
+		c.replica.receiveVector(from, m)
+	case Ack:
+		c.replica.receiveAck(from, m)
+	case AuthOffer:
+		c.receiveAuthOffer(from, m)
+	case AuthRecords:
+		c.addRecords(m.Records)
+	case Ask:
+		c.receiveAsk(from, m)
+	case Vote:
+		c.receiveVote(from, m)
+	}
+}
+
+// Ready ends the turn: what is due is evaluated, own changes become one signed
+// batch, and everything that the turn leads to is returned. The driver carries it
+// out in the order of Ready's fields, then calls Advance.
+func (c *Core) Ready() Ready {
+	c.engine.settle()
+	c.replica.periodic()
+	c.journal.seal()
+	c.writes.settle()
+	c.out.Wake = earliest(c.engine.nextWake(), c.replica.nextWake(), c.writes.nextWake())
+	return c.out
+}
+
+// Advance says that the last Ready was carried out.
+func (c *Core) Advance() { c.out = Ready{} }
+
+func earliest(times ...time.Time) time.Time {
+	var first time.Time
+	for _, t := range times {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	return first
+}
+
+func (c *Core) send(to crdt.MachineID, m Message) {
+	if to != c.self.ID {
+		c.out.Send = append(c.out.Send, Envelope{to, m})
+	}
+}
+
+func (c *Core) put(key string, value []byte) {
+	c.out.Commit.Local = append(c.out.Commit.Local, crdt.LocalWrite{Key: key, Value: value})
+}
+
+func (c *Core) rand() uint64 { return c.random.Uint64() }
+
+// receiveAuthOffer compares authorisation logs by their heads.
+func (c *Core) receiveAuthOffer(from crdt.MachineID, m AuthOffer) {
+	if missing := c.trust.Missing(m.Heads, maxRecords); len(missing) > 0 {
+		c.send(from, AuthRecords{Records: missing})
+	}
+	if m.Reply {
+		c.send(from, AuthOffer{Heads: c.trust.Heads()})
+	}
+}
+
+// addRecords takes authorisation records, makes them durable, passes new ones on,
+// and looks again at what waited for them.
+func (c *Core) addRecords(records [][]byte) {
+	before := c.trust.Len()
+	for _, r := range records {
+		// A bad record has no effect; its sender's own log refuses it as well.
+		_, _ = c.trust.Add(r)
+	}
+	fresh := c.trust.Since(before)
+	if len(fresh) == 0 {
+		return
+	}
+	for _, r := range fresh {
+		c.put(authKey(r), r)
+	}
+	c.trust.refresh()
+	for _, id := range c.members.connected() {
+		c.send(id, AuthRecords{Records: fresh})
+	}
+	for _, ref := range c.journal.state.Retry() {
+		c.engine.changed(ref)
+	}
+	c.engine.clusterChanged()
+}

@@ -1,0 +1,313 @@
+package peer
+
+import (
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/lifecycle"
+	"starling.dev/starling/sched"
+)
+
+// engine evaluates objects when something that concerns them changes, and turns
+// what comes out into decisions, actions and registers. Nothing polls: an object at
+// rest costs nothing.
+type engine struct {
+	c       *Core
+	objects map[crdt.Ref]*tracked
+	lists   map[string][]*lifecycle.Object // sorted by key; nil when out of date
+	queue   []crdt.Ref
+	queued  map[crdt.Ref]bool
+	wakes   wakeQueue
+	topics  index
+	placed  index // machine name -> objects placed on it
+	effects effects
+	held    ledger
+	actions map[uint64]*action
+	lastID  uint64
+}
+
+// tracked is one object as the engine follows it.
+type tracked struct {
+	ref     crdt.Ref
+	kind    Kind
+	snap    *lifecycle.Object // nil when there is no such object (any more)
+	derived api.Fields
+	eval    lifecycle.Evaluation
+	topics  []string
+	placed  string
+	running map[string]*action
+	tries   map[string]*try
+	adopted map[string]bool // acting steps that this life of the peer has looked at
+	queued  map[string]time.Time
+}
+
+// try is the local memory of a blocked step: it is repeated when something that it
+// consults changed, but with backoff.
+type try struct {
+	count int
+	next  time.Time
+	woken bool
+}
+
+func newEngine(c *Core) *engine {
+	return &engine{
+		c: c, objects: map[crdt.Ref]*tracked{}, lists: map[string][]*lifecycle.Object{},
+		queued: map[crdt.Ref]bool{}, topics: index{}, placed: index{},
+		effects: effects{}, held: ledger{}, actions: map[uint64]*action{},
+	}
+}
+
+// changed notes that an object's replicated state is another.
+func (e *engine) changed(ref crdt.Ref) {
+	t := e.track(ref)
+	if t == nil {
+		return
+	}
+	before := t.snap
+	e.refresh(t)
+	e.mark(ref)
+	e.wakeTopic(kindTopic(ref.Kind))
+	if ref.Kind == "Machine" {
+		e.wakeIndex(e.placed, ref.Name)
+	}
+	if routed(before) != routed(t.snap) {
+		e.mark(e.selfRef())
+	}
+}
+
+func (e *engine) selfRef() crdt.Ref { return crdt.Ref{Kind: "Machine", Name: e.c.self.Name} }
+
+// routed is what the machines' routes depend on.
+func routed(o *lifecycle.Object) [3]string {
+	if o == nil {
+		return [3]string{}
+	}
+	address, _ := o.Field("status.address")
+	machine, _ := o.Field("status.machine")
+	prefix, _ := o.Field("status.prefix")
+	return [3]string{address, machine, prefix}
+}
+
+func (e *engine) track(ref crdt.Ref) *tracked {
+	if t, ok := e.objects[ref]; ok {
+		return t
+	}
+	kind, ok := e.c.cfg.Kinds[ref.Kind]
+	if !ok {
+		return nil
+	}
+	t := &tracked{
+		ref: ref, kind: kind, running: map[string]*action{}, tries: map[string]*try{},
+		adopted: map[string]bool{}, queued: map[string]time.Time{},
+	}
+	e.objects[ref] = t
+	return t
+}
+
+// refresh takes a new snapshot of the folded object.
+func (e *engine) refresh(t *tracked) {
+	old := t.snap
+	t.snap = e.snapshot(t)
+	if (old == nil) != (t.snap == nil) || (old != nil && old.ID != t.snap.ID) {
+		t.tries, t.queued = map[string]*try{}, map[string]time.Time{}
+	}
+	e.lists[t.ref.Kind] = nil
+	machine := ""
+	if t.snap != nil {
+		if m, ok := t.snap.Field("status.machine"); ok {
+			machine = unquote(m)
+		}
+	}
+	if machine != t.placed {
+		e.placed.remove(t.placed, t.ref)
+		e.placed.add(machine, t.ref)
+		e.wakeIndex(e.topics, kindTopic("Pod"))
+		t.placed = machine
+	}
+}
+
+// snapshot turns the folded object into what the lifecycle engine reads.
+func (e *engine) snapshot(t *tracked) *lifecycle.Object {
+	o, ok := e.c.journal.state.Object(t.ref)
+	if !ok {
+		return nil
+	}
+	registers := o.Registers()
+	snap := &lifecycle.Object{
+		Key: api.Key(t.ref), ID: shortID(o), Rev: o.Number(),
+		Fields: t.kind.Effective(o.Values()), Deleted: o.Deleted(),
+		Results: make(map[string]lifecycle.Result, len(registers)),
+	}
+	for step, r := range registers {
+		snap.Results[step] = e.result(r)
+	}
+	return snap
+}
+
+// shortID is an object's identity as steps and machines see it.
+func shortID(o *crdt.Object) string {
+	id := o.ID()
+	return hex.EncodeToString(id[:8])
+}
+
+func (e *engine) result(r crdt.Register) lifecycle.Result {
+	return lifecycle.Result{
+		Attempt: r.Attempt, Phase: lifecycle.Phase(r.Phase), Reads: r.Reads,
+		Executor: e.c.nameOf(r.Executor),
+		Queued:   fromMillis(r.Queued), Ready: fromMillis(r.Ready),
+		Started: fromMillis(r.Started), Finished: fromMillis(r.Finished),
+		Outputs: r.Outputs, Code: r.Code, Message: r.Message,
+		Failures: int(r.Failures), RetryAt: fromMillis(r.RetryAt),
+	}
+}
+
+func fromMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+func unquote(v string) string {
+	if len(v) >= 2 && v[0] == '"' {
+		return v[1 : len(v)-1]
+	}
+	return v
+}
+
+// mark puts an object into the queue of this turn.
+func (e *engine) mark(ref crdt.Ref) {
+	if !e.queued[ref] {
+		e.queued[ref] = true
+		e.queue = append(e.queue, ref)
+	}
+}
+
+// wakeTopic looks again at everything that waits for the topic.
+func (e *engine) wakeTopic(topic string) { e.wakeIndex(e.topics, topic) }
+
+func (e *engine) wakeIndex(ix index, topic string) {
+	for _, ref := range ix.sorted(topic) {
+		for _, try := range e.objects[ref].tries {
+			try.woken = true
+		}
+		e.mark(ref)
+	}
+}
+
+// memberChanged: a machine is seen differently from here.
+func (e *engine) memberChanged(name string) {
+	e.wakeTopic(memberTopic(name))
+	e.wakeTopic(kindTopic("members"))
+	e.wakeIndex(e.placed, name)
+	e.markUnsettled()
+	e.mark(e.selfRef())
+}
+
+// clusterChanged: the set of machines is another; names may be, too.
+func (e *engine) clusterChanged() {
+	for _, t := range e.objects {
+		e.refresh(t)
+		e.mark(t.ref)
+	}
+	e.sortQueue()
+}
+
+// markUnsettled looks again at every object that is not at rest: its executor may
+// be another now.
+func (e *engine) markUnsettled() {
+	for ref, t := range e.objects {
+		if t.snap != nil && t.eval.Verdict != lifecycle.Converged {
+			e.mark(ref)
+		}
+	}
+	e.sortQueue()
+}
+
+func (e *engine) sortQueue() { slices.SortFunc(e.queue, compareRefs) }
+
+func compareRefs(a, b crdt.Ref) int { return api.Key(a).Compare(api.Key(b)) }
+
+// list returns the live objects of a kind, sorted by key.
+func (e *engine) list(kind string) []*lifecycle.Object {
+	if l := e.lists[kind]; l != nil {
+		return l
+	}
+	list := []*lifecycle.Object{}
+	for _, t := range e.objects {
+		if t.ref.Kind == kind && t.snap != nil && !t.eval.Gone {
+			list = append(list, t.snap)
+		}
+	}
+	slices.SortFunc(list, func(a, b *lifecycle.Object) int { return a.Key.Compare(b.Key) })
+	e.lists[kind] = list
+	return list
+}
+
+// reserved sums what objects placed on the machine reserve.
+func (e *engine) reserved(machine string, except crdt.Ref) (sum lifecycle.Reservation) {
+	for ref := range e.placed[machine] {
+		t := e.objects[ref]
+		if ref != except && t.snap != nil && !t.eval.Gone && t.kind.Reservation != nil {
+			sum = sum.Add(t.kind.Reservation(t.snap.Fields))
+		}
+	}
+	return sum
+}
+
+// executor is the eligible member that rendezvous hashing gives the object.
+func (e *engine) executor(ref crdt.Ref) string {
+	var names []string
+	for _, m := range e.c.trust.list {
+		if e.c.members.alive(m.ID) {
+			names = append(names, m.Name)
+		}
+	}
+	return sched.Executor(api.Key(ref).String(), names)
+}
+
+// maxRounds bounds how often one object is evaluated in one turn: a graph without
+// undeclared cycles settles in about as many rounds as it has steps.
+const maxRounds = 64
+
+// settle evaluates whatever is due until nothing is.
+func (e *engine) settle() {
+	for _, ref := range e.wakes.due(e.c.now) {
+		e.mark(ref)
+	}
+	e.ensureSelf()
+	rounds := map[crdt.Ref]int{}
+	for len(e.queue) > 0 {
+		ref := e.queue[0]
+		e.queue = e.queue[1:]
+		delete(e.queued, ref)
+		if rounds[ref]++; rounds[ref] > maxRounds {
+			e.wakes.add(e.c.now.Add(time.Second), ref)
+			continue
+		}
+		if t := e.track(ref); t != nil {
+			e.evaluate(t)
+		}
+	}
+}
+
+func (e *engine) nextWake() time.Time { return e.wakes.next() }
+
+// ensureSelf creates the object that describes this machine, once the log is known
+// to be complete enough to say that there is none.
+func (e *engine) ensureSelf() {
+	ref := e.selfRef()
+	if t := e.objects[ref]; t != nil && t.snap != nil {
+		return
+	}
+	if _, member := e.c.trust.ids[e.c.self.Name]; !member {
+		return
+	}
+	if len(e.c.trust.list) > 1 && !e.c.replica.synced {
+		return
+	}
+	e.c.journal.write(crdt.Change{Object: ref, Author: "loop:" + api.LoopInventory, Ops: []crdt.Op{{Kind: crdt.OpCreate}}})
+}

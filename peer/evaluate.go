@@ -1,0 +1,182 @@
+package peer
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/lifecycle"
+)
+
+// evaluate looks at one object: where each of its steps stands, and what this peer
+// must start, stop or decide.
+func (e *engine) evaluate(t *tracked) {
+	e.undoForeignLives(t)
+	if t.snap == nil {
+		e.setTopics(t, nil)
+		return
+	}
+	v := &view{c: e.c}
+	snap := e.derive(t, v)
+	wasGone := t.eval.Gone
+	t.eval = t.kind.Graph.Evaluate(snap, e.goal(t), e.env(t, snap))
+	e.noteQueued(t)
+	if t.eval.Gone != wasGone {
+		e.lists[t.ref.Kind] = nil
+	}
+	for _, step := range t.eval.Cancel {
+		e.cancel(t, step)
+	}
+	for _, run := range t.eval.Run {
+		e.run(t, snap, run, v)
+	}
+	e.release(t)
+	e.setTopics(t, append(v.topics, e.consults(t)...))
+	for _, machine := range append(v.asked, e.silentHolders(t)...) {
+		e.c.askVoters(machine)
+		v.WakeAt(e.c.now.Add(askEvery))
+	}
+	e.wakeAt(t, earliest(t.eval.Wake, v.wake, e.startReport(t), e.nextTry(t)))
+}
+
+// derive adds what the kind computes from other objects.
+func (e *engine) derive(t *tracked, v *view) *lifecycle.Object {
+	if t.kind.Derive == nil {
+		return t.snap
+	}
+	snap := *t.snap
+	t.derived = t.kind.Derive(t.snap, v)
+	snap.Fields = maps.Clone(t.snap.Fields)
+	maps.Copy(snap.Fields, t.derived)
+	return &snap
+}
+
+func (e *engine) goal(t *tracked) string {
+	if t.snap.Deleted {
+		return lifecycle.Deleted
+	}
+	return t.kind.Goal(t.snap.Fields)
+}
+
+func (e *engine) env(t *tracked, snap *lifecycle.Object) lifecycle.Env {
+	env := lifecycle.Env{
+		Self: e.c.self.Name, Executor: e.executor(t.ref), Machine: e.machineOf(t.ref, snap),
+		Now: e.c.now, Member: e.c.memberView,
+		Removed: func(machine string) bool {
+			_, ok := e.c.idOf(machine)
+			return !ok
+		},
+		Running: func(step string) ([32]byte, time.Time, bool) {
+			a, ok := t.running[step]
+			if !ok {
+				return [32]byte{}, time.Time{}, false
+			}
+			return a.reads, a.started, true
+		},
+		Adopt:   func(step string) bool { return !t.adopted[step] },
+		Effects: func(step string) bool { return e.effects.has(snap.ID, step) },
+	}
+	env.MayRetry = func(step string) bool {
+		try := t.tries[step]
+		return try == nil || (try.woken && !e.c.now.Before(try.next)) || (!try.next.IsZero() && !e.c.now.Before(try.next.Add(blockedRetry)))
+	}
+	return env
+}
+
+// blockedRetry is how long a blocked step waits, beyond its backoff, before it is
+// tried although nothing that it consults changed.
+const blockedRetry = 30 * time.Second
+
+// machineOf is where steps on a machine run: for a Machine, itself.
+func (e *engine) machineOf(ref crdt.Ref, snap *lifecycle.Object) string {
+	if ref.Kind == "Machine" {
+		return ref.Name
+	}
+	m, _ := snap.Field("status.machine")
+	return unquote(m)
+}
+
+// noteQueued remembers since when each step is due.
+func (e *engine) noteQueued(t *tracked) {
+	for _, s := range t.eval.Steps {
+		if s.State == lifecycle.StateDone || s.State == lifecycle.StateIdle {
+			delete(t.queued, s.Step)
+		} else if _, ok := t.queued[s.Step]; !ok && !s.Target {
+			t.queued[s.Step] = e.c.now
+		}
+	}
+}
+
+func (e *engine) setTopics(t *tracked, topics []string) {
+	for _, topic := range t.topics {
+		e.topics.remove(topic, t.ref)
+	}
+	t.topics = topics
+	for _, topic := range topics {
+		e.topics.add(topic, t.ref)
+	}
+}
+
+// consults are the topics that wake the steps which are blocked.
+func (e *engine) consults(t *tracked) []string {
+	var topics []string
+	for _, s := range t.eval.Steps {
+		switch s.State {
+		case lifecycle.StateBlocked, lifecycle.StateRetrying:
+			step, _ := t.kind.Graph.Step(s.Step)
+			for _, what := range step.Consults {
+				topics = append(topics, kindTopic(what))
+			}
+		case lifecycle.StateWaiting, lifecycle.StateUndoing:
+			if name, ok := cutMachine(s.For); ok {
+				topics = append(topics, memberTopic(name))
+			}
+		}
+	}
+	return topics
+}
+
+func cutMachine(s string) (string, bool) {
+	const prefix = "machine/"
+	if len(s) > len(prefix) && s[:len(prefix)] == prefix {
+		return s[len(prefix):], true
+	}
+	return "", false
+}
+
+// silentHolders are machines that hold something back and do not answer: whether
+// they can be passed over is for the voters to say.
+func (e *engine) silentHolders(t *tracked) []string {
+	var names []string
+	for _, s := range t.eval.Steps {
+		name, ok := cutMachine(s.For)
+		if ok && s.State == lifecycle.StateWaiting && s.Message != "" && !e.c.memberView(name).Alive {
+			names = append(names, name)
+		}
+	}
+	return slices.Compact(names)
+}
+
+func (e *engine) wakeAt(t *tracked, at time.Time) {
+	if !at.IsZero() {
+		e.wakes.add(at, t.ref)
+	}
+}
+
+// nextTry is when a blocked step is tried again.
+func (e *engine) nextTry(t *tracked) time.Time {
+	var next time.Time
+	for _, s := range t.eval.Steps {
+		try := t.tries[s.Step]
+		if s.State != lifecycle.StateBlocked || try == nil || s.Machine != e.c.self.Name {
+			continue
+		}
+		if try.woken {
+			next = earliest(next, try.next)
+		} else {
+			next = earliest(next, try.next.Add(blockedRetry))
+		}
+	}
+	return next
+}

@@ -1,0 +1,84 @@
+package peer
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+
+	"starling.dev/starling/crdt"
+)
+
+// index is a reverse index: topic -> objects.
+type index map[string]map[crdt.Ref]struct{}
+
+func (ix index) add(topic string, ref crdt.Ref) {
+	if topic == "" {
+		return
+	}
+	if ix[topic] == nil {
+		ix[topic] = map[crdt.Ref]struct{}{}
+	}
+	ix[topic][ref] = struct{}{}
+}
+
+func (ix index) remove(topic string, ref crdt.Ref) {
+	delete(ix[topic], ref)
+	if len(ix[topic]) == 0 {
+		delete(ix, topic)
+	}
+}
+
+// sorted returns the objects of a topic in the order of their keys.
+func (ix index) sorted(topic string) []crdt.Ref {
+	refs := make([]crdt.Ref, 0, len(ix[topic]))
+	for ref := range ix[topic] {
+		refs = append(refs, ref)
+	}
+	slices.SortFunc(refs, compareRefs)
+	return refs
+}
+
+// wakeQueue orders the times at which objects want to be looked at. Times that no
+// longer matter are looked at for nothing, which is harmless.
+type wakeQueue struct{ h wakeHeap }
+
+type wake struct {
+	at  time.Time
+	ref crdt.Ref
+}
+
+func (q *wakeQueue) add(at time.Time, ref crdt.Ref) { heap.Push(&q.h, wake{at, ref}) }
+
+func (q *wakeQueue) next() time.Time {
+	if len(q.h) == 0 {
+		return time.Time{}
+	}
+	return q.h[0].at
+}
+
+// due takes everything off that is due.
+func (q *wakeQueue) due(now time.Time) []crdt.Ref {
+	var refs []crdt.Ref
+	for len(q.h) > 0 && !q.h[0].at.After(now) {
+		refs = append(refs, heap.Pop(&q.h).(wake).ref)
+	}
+	return refs
+}
+
+type wakeHeap []wake
+
+func (h wakeHeap) Len() int { return len(h) }
+func (h wakeHeap) Less(i, j int) bool {
+	if !h[i].at.Equal(h[j].at) {
+		return h[i].at.Before(h[j].at)
+	}
+	return compareRefs(h[i].ref, h[j].ref) < 0
+}
+func (h wakeHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *wakeHeap) Push(x any)   { *h = append(*h, x.(wake)) }
+func (h *wakeHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}

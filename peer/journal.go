@@ -1,0 +1,153 @@
+package peer
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/crdt"
+)
+
+// Level is the level of changes that this program writes and folds.
+const Level = 1
+
+// Keys of the private key space.
+const (
+	keyActor = "actor" // the own actor of this life
+	keyClock = "clock" // the last clock reading
+)
+
+func authKey(record []byte) string {
+	sum := sha256.Sum256(record)
+	return "auth/" + hex.EncodeToString(sum[:16])
+}
+
+// journal is the log: own entries and others', folded into the state.
+type journal struct {
+	c     *Core
+	log   *crdt.Log
+	state *crdt.State
+	clock crdt.Clock
+	actor crdt.ActorID // own; zero until the first own entry of this life
+	birth crdt.Birth
+	// turn holds the own changes of this turn, not yet signed as a batch.
+	turn [][]byte
+	// sealed counts own entries that are in a batch.
+	before crdt.HighWater // own actor of the life before
+}
+
+func newJournal(c *Core, rec Recovery) (*journal, error) {
+	log, err := crdt.NewLog(crdt.LogConfig{HashAt: c.cfg.HashAt})
+	if err != nil {
+		return nil, err
+	}
+	j := &journal{c: c, log: log, before: rec.HighWater}
+	j.state, err = crdt.NewState(crdt.Config{Level: Level, Owner: api.OwnerOf, StepOwner: api.StepOwner, Permits: c.trust.permits})
+	if err != nil {
+		return nil, err
+	}
+	if b := rec.Local[keyClock]; len(b) == 8 {
+		j.clock.Observe(getUint64(b))
+	}
+	if rec.Batches == nil {
+		return j, nil
+	}
+	return j, rec.Batches(func(b crdt.Batch) error {
+		a, err := j.log.Accept(b)
+		if err != nil {
+			return fmt.Errorf("entry %d of actor %s: %w", b.First, b.Actor, err)
+		}
+		j.fold(a.Changes)
+		return nil
+	})
+}
+
+// fold applies accepted changes to the state.
+func (j *journal) fold(changes [][]byte) {
+	for _, raw := range changes {
+		ch, err := crdt.DecodeChange(raw)
+		if err != nil {
+			// Containment: a change that can't be read is stored and relayed, not folded.
+			continue
+		}
+		j.clock.Observe(ch.HLC)
+		j.apply(ch, crdt.ChangeID(raw))
+	}
+}
+
+func (j *journal) apply(ch crdt.Change, id crdt.ID) {
+	switch a := j.state.Apply(ch, id); {
+	case a.Released > 0, a.Outcome == crdt.Took, a.Outcome == crdt.Declined:
+		j.c.engine.changed(a.Object)
+	}
+}
+
+// accept takes a batch of another actor whose signature was checked. It reports
+// whether it brought entries.
+func (j *journal) accept(b crdt.Batch) (crdt.Accepted, bool) {
+	a, err := j.log.Accept(b)
+	if err != nil || (a.Verdict != crdt.New && a.Verdict != crdt.Overlap) {
+		return a, false
+	}
+	j.c.out.Commit.Batches = append(j.c.out.Commit.Batches, b)
+	j.fold(a.Changes)
+	return a, true
+}
+
+// write signs a change as this machine, appends it to the own log and folds it at
+// once, so that the rest of the turn sees it. It returns the change's ID.
+func (j *journal) write(ch crdt.Change) crdt.ID {
+	ch.HLC = j.clock.Now(j.c.now.UnixMilli())
+	ch.Nonce = j.c.rand()
+	ch.Level = Level
+	ch.Auth = j.c.trust.Heads()
+	ch.Signer = j.c.self.ID
+	if isPerson(ch.Author) {
+		ch = ch.Sign(j.c.cfg.Sign)
+	}
+	raw := ch.Encode()
+	id := crdt.ChangeID(raw)
+	j.turn = append(j.turn, raw)
+	j.apply(ch, id)
+	return id
+}
+
+func isPerson(author string) bool { return len(author) > 5 && author[:5] == "user:" }
+
+// born starts the own actor of this life: a started peer never goes on with an old
+// one, since its disk may be an older copy of itself.
+func (j *journal) born() {
+	if !j.actor.IsZero() {
+		return
+	}
+	j.birth = crdt.Birth{PublicKey: j.c.cfg.PublicKey, Nonce: j.c.rand(), Before: j.before.Actor, BeforeHead: j.before.Head}
+	j.actor = j.birth.ActorID()
+	j.c.put(keyActor, bytes.Clone(j.actor[:]))
+}
+
+// seal makes the turn's own changes one batch, signed once.
+func (j *journal) seal() {
+	if len(j.turn) == 0 {
+		return
+	}
+	j.born()
+	head := j.log.Head(j.actor)
+	b := crdt.Batch{Actor: j.actor, First: head.Seq + 1, Prev: head.Hash, Changes: j.turn}
+	if b.First == 1 {
+		b.Birth = &j.birth
+	}
+	b = crdt.SignBatch(b, j.c.cfg.Sign)
+	j.turn = nil
+	if _, err := j.log.Accept(b); err != nil {
+		panic(fmt.Sprintf("own batch refused by the own log: %v", err))
+	}
+	j.c.out.Commit.Batches = append(j.c.out.Commit.Batches, b)
+	j.c.out.Commit.HighWater = crdt.HighWater{Actor: j.actor, Head: b.Head()}
+	j.c.put(keyClock, putUint64(j.clock.Last()))
+	j.c.replica.push(b)
+}
+
+// ownSeq is the sequence number that the next sealed batch will end with.
+func (j *journal) ownSeq() uint64 { return j.log.Head(j.actor).Seq + uint64(len(j.turn)) }

@@ -1,0 +1,158 @@
+package peer
+
+import (
+	"slices"
+	"time"
+
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/lifecycle"
+)
+
+// askEvery is how often the voters are asked about a silent machine that holds
+// something back, and voteTTL how long an answer counts as "now".
+const (
+	askEvery = 2 * time.Second
+	voteTTL  = 6 * time.Second
+)
+
+// member is what this peer sees of a machine: a view, never a replicated fact.
+type member struct {
+	alive     bool
+	connected bool
+	since     time.Time // when alive last changed
+	lastAsk   time.Time
+	// votes holds each voter's last answer about this machine.
+	votes map[crdt.MachineID]vote
+}
+
+type vote struct {
+	silent bool
+	at     time.Time
+}
+
+// members is the liveness of every machine, seen from here.
+type members struct {
+	self crdt.MachineID
+	all  map[crdt.MachineID]*member
+}
+
+func newMembers(self crdt.MachineID) *members {
+	return &members{self: self, all: map[crdt.MachineID]*member{}}
+}
+
+// get returns the record of a machine. A machine never heard of is silent since
+// the first time that somebody asked for it.
+func (m *members) get(id crdt.MachineID, now time.Time) *member {
+	if m.all[id] == nil {
+		m.all[id] = &member{since: now, votes: map[crdt.MachineID]vote{}}
+	}
+	return m.all[id]
+}
+
+// setAlive records a change and reports whether it is one.
+func (m *members) setAlive(id crdt.MachineID, alive bool, now time.Time) bool {
+	r := m.get(id, now)
+	if r.alive == alive {
+		return false
+	}
+	r.alive, r.since = alive, now
+	clear(r.votes)
+	return true
+}
+
+func (m *members) alive(id crdt.MachineID) bool {
+	if id == m.self {
+		return true
+	}
+	r := m.all[id]
+	return r != nil && r.alive
+}
+
+// connected returns the members that data can be sent to, sorted.
+func (m *members) connected() []crdt.MachineID {
+	var ids []crdt.MachineID
+	for id, r := range m.all {
+		if r.connected && id != m.self {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, compareMachines)
+	return ids
+}
+
+func compareMachines(a, b crdt.MachineID) int { return slices.Compare(a[:], b[:]) }
+
+// silent reports whether a majority of all voters said within voteTTL that they
+// find the machine silent; yes and of are the numbers behind that.
+func (m *members) silent(id crdt.MachineID, voters []crdt.MachineID, now time.Time) (silent bool, yes, of int) {
+	r := m.get(id, now)
+	for _, v := range voters {
+		if a, ok := r.votes[v]; ok && a.silent && now.Sub(a.at) <= voteTTL {
+			yes++
+		}
+	}
+	return yes > len(voters)/2, yes, len(voters)
+}
+
+// receiveMembership takes a hint of gossip.
+func (c *Core) receiveMembership(e Membership) {
+	if e.Machine == c.self.ID || !c.members.setAlive(e.Machine, e.Alive, c.now) {
+		return
+	}
+	c.engine.memberChanged(c.nameOf(e.Machine))
+}
+
+func (c *Core) receiveConnection(e Connection) {
+	c.members.get(e.Machine, c.now).connected = e.Up
+	if e.Up {
+		c.replica.greet(e.Machine)
+	}
+}
+
+// memberView tells the engine how a machine is seen.
+func (c *Core) memberView(name string) lifecycle.Member {
+	if name == c.self.Name {
+		return lifecycle.Member{Alive: true}
+	}
+	id, ok := c.idOf(name)
+	if !ok {
+		return lifecycle.Member{Since: c.now}
+	}
+	r := c.members.get(id, c.now)
+	silent, _, _ := c.members.silent(id, c.trust.voters(), c.now)
+	return lifecycle.Member{Alive: r.alive, Since: r.since, Silent: !r.alive && silent}
+}
+
+// askVoters asks every voter about a machine that something waits for. It is asked
+// again as long as that lasts.
+func (c *Core) askVoters(name string) {
+	id, ok := c.idOf(name)
+	if !ok || c.members.alive(id) {
+		return
+	}
+	r := c.members.get(id, c.now)
+	if !r.lastAsk.IsZero() && c.now.Sub(r.lastAsk) < askEvery {
+		return
+	}
+	r.lastAsk = c.now
+	for _, v := range c.trust.voters() {
+		if v == c.self.ID {
+			r.votes[v] = vote{silent: true, at: c.now}
+			continue
+		}
+		c.send(v, Ask{Nonce: c.rand(), Machine: id})
+	}
+}
+
+// receiveAsk answers as a voter. Only what is seen at this moment counts.
+func (c *Core) receiveAsk(from crdt.MachineID, m Ask) {
+	c.send(from, Vote{Nonce: m.Nonce, Machine: m.Machine, Silent: !c.members.alive(m.Machine)})
+}
+
+func (c *Core) receiveVote(from crdt.MachineID, m Vote) {
+	if !slices.Contains(c.trust.voters(), from) {
+		return
+	}
+	c.members.get(m.Machine, c.now).votes[from] = vote{silent: m.Silent, at: c.now}
+	c.engine.memberChanged(c.nameOf(m.Machine))
+}

@@ -1,0 +1,67 @@
+package peer
+
+import (
+	"slices"
+	"time"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/lifecycle"
+	"starling.dev/starling/loops"
+)
+
+// view is what one evaluation sees of the cluster; it notes what it depended on.
+type view struct {
+	c      *Core
+	asked  []string
+	wake   time.Time
+	topics []string
+}
+
+var _ loops.Surroundings = (*view)(nil)
+
+func (v *view) Now() time.Time { return v.c.now }
+
+func (v *view) Random() uint64 { return v.c.rand() }
+
+func (v *view) Self() string { return v.c.self.Name }
+
+func (v *view) Member(machine string) lifecycle.Member {
+	v.topics = append(v.topics, memberTopic(machine))
+	return v.c.memberView(machine)
+}
+
+func (v *view) Belongs(machine string) bool {
+	_, ok := v.c.idOf(machine)
+	return ok
+}
+
+func (v *view) Objects(kind string) []*lifecycle.Object { return v.c.engine.list(kind) }
+
+func (v *view) Object(key api.Key) (*lifecycle.Object, bool) {
+	t, ok := v.c.engine.objects[crdt.Ref(key)]
+	if !ok || t.snap == nil {
+		return nil, false
+	}
+	return t.snap, true
+}
+
+func (v *view) Reserved(machine string, except api.Key) lifecycle.Reservation {
+	return v.c.engine.reserved(machine, crdt.Ref(except))
+}
+
+func (v *view) Held(exceptID string) lifecycle.Reservation { return v.c.engine.held.sum(exceptID) }
+
+func (v *view) Ask(machine string) {
+	if !slices.Contains(v.asked, machine) {
+		v.asked = append(v.asked, machine)
+	}
+}
+
+func (v *view) WakeAt(t time.Time) { v.wake = earliest(v.wake, t) }
+
+// Topics of the reverse index: what an object waits for, and is looked at again
+// when it changes.
+func memberTopic(machine string) string { return "member/" + machine }
+
+func kindTopic(kind string) string { return "kind/" + kind }

@@ -1,0 +1,263 @@
+package peer
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"starling.dev/starling/crdt"
+)
+
+// The wire format of messages between peers: one version byte, one kind byte, then
+// the kind's fields; integers are unsigned varints, byte strings carry their length.
+
+const wireVersion = 1
+
+// Limits of one message. A frame is at most 4 MiB.
+const (
+	MaxFrame   = 4 << 20
+	maxActors  = 100_000
+	maxRecords = 100_000
+)
+
+// Message is what peers say to each other: one of the types below.
+type Message interface{ kind() byte }
+
+// Push carries batches: new ones along the tree, or those that a peer lacked.
+type Push struct {
+	Batches [][]byte
+	// Fresh: just written, to be passed on; else a repair, to be kept.
+	Fresh bool
+}
+
+// Digest is anti-entropy's first word: the hashes of what the sender holds.
+type Digest struct {
+	Heads, Auth crdt.ID
+}
+
+// Vector is the sender's full version vector. Reply asks for the other's.
+type Vector struct {
+	Heads crdt.Heads
+	Reply bool
+}
+
+// Ack says which heads are durable at the sender.
+type Ack struct {
+	Heads crdt.Heads
+}
+
+// AuthOffer names the heads of the sender's authorisation log; Reply asks for the
+// other's.
+type AuthOffer struct {
+	Heads []crdt.ID
+	Reply bool
+}
+
+// AuthRecords carries authorisation records.
+type AuthRecords struct {
+	Records [][]byte
+}
+
+// Ask asks a voter whether it finds a machine silent now.
+type Ask struct {
+	Nonce   uint64
+	Machine crdt.MachineID
+}
+
+// Vote is a voter's answer.
+type Vote struct {
+	Nonce   uint64
+	Machine crdt.MachineID
+	Silent  bool
+}
+
+func (Push) kind() byte        { return 1 }
+func (Digest) kind() byte      { return 2 }
+func (Vector) kind() byte      { return 3 }
+func (Ack) kind() byte         { return 4 }
+func (AuthOffer) kind() byte   { return 5 }
+func (AuthRecords) kind() byte { return 6 }
+func (Ask) kind() byte         { return 7 }
+func (Vote) kind() byte        { return 8 }
+
+// EncodeMessage returns the frame of a message.
+func EncodeMessage(m Message) []byte {
+	b := []byte{wireVersion, m.kind()}
+	switch m := m.(type) {
+	case Push:
+		b = appendBool(b, m.Fresh)
+		b = appendList(b, m.Batches)
+	case Digest:
+		b = append(append(b, m.Heads[:]...), m.Auth[:]...)
+	case Vector:
+		b = appendHeads(appendBool(b, m.Reply), m.Heads)
+	case Ack:
+		b = appendHeads(b, m.Heads)
+	case AuthOffer:
+		b = binary.AppendUvarint(appendBool(b, m.Reply), uint64(len(m.Heads)))
+		for _, id := range m.Heads {
+			b = append(b, id[:]...)
+		}
+	case AuthRecords:
+		b = appendList(b, m.Records)
+	case Ask:
+		b = append(binary.AppendUvarint(b, m.Nonce), m.Machine[:]...)
+	case Vote:
+		b = appendBool(append(binary.AppendUvarint(b, m.Nonce), m.Machine[:]...), m.Silent)
+	}
+	return b
+}
+
+func appendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+func appendList(b []byte, items [][]byte) []byte {
+	b = binary.AppendUvarint(b, uint64(len(items)))
+	for _, it := range items {
+		b = append(binary.AppendUvarint(b, uint64(len(it))), it...)
+	}
+	return b
+}
+
+func appendHeads(b []byte, heads crdt.Heads) []byte {
+	actors := slices.SortedFunc(maps.Keys(heads), func(x, y crdt.ActorID) int { return bytes.Compare(x[:], y[:]) })
+	b = binary.AppendUvarint(b, uint64(len(actors)))
+	for _, a := range actors {
+		h := heads[a]
+		b = append(binary.AppendUvarint(append(b, a[:]...), h.Seq), h.Hash[:]...)
+	}
+	return b
+}
+
+// errTruncated ends every decoding that runs out of bytes.
+var errTruncated = errors.New("message ends too early")
+
+// DecodeMessage reads a frame. It never panics, and refuses trailing bytes.
+func DecodeMessage(frame []byte) (Message, error) {
+	if len(frame) < 2 || len(frame) > MaxFrame {
+		return nil, errTruncated
+	}
+	if frame[0] != wireVersion {
+		return nil, fmt.Errorf("message version %d; this peer speaks %d", frame[0], wireVersion)
+	}
+	r := &reader{b: frame[2:]}
+	m := r.message(frame[1])
+	if r.err == nil && len(r.b) > 0 {
+		r.err = fmt.Errorf("%d bytes behind the message", len(r.b))
+	}
+	return m, r.err
+}
+
+// reader takes fields off a frame; after the first error it returns zeros.
+type reader struct {
+	b   []byte
+	err error
+}
+
+func (r *reader) message(kind byte) Message {
+	switch kind {
+	case Push{}.kind():
+		return Push{Fresh: r.bool(), Batches: r.list()}
+	case Digest{}.kind():
+		return Digest{Heads: r.id(), Auth: r.id()}
+	case Vector{}.kind():
+		return Vector{Reply: r.bool(), Heads: r.heads()}
+	case Ack{}.kind():
+		return Ack{Heads: r.heads()}
+	case AuthOffer{}.kind():
+		return AuthOffer{Reply: r.bool(), Heads: r.ids()}
+	case AuthRecords{}.kind():
+		return AuthRecords{Records: r.list()}
+	case Ask{}.kind():
+		return Ask{Nonce: r.uvarint(), Machine: r.machine()}
+	case Vote{}.kind():
+		return Vote{Nonce: r.uvarint(), Machine: r.machine(), Silent: r.bool()}
+	}
+	r.err = fmt.Errorf("message kind %d is unknown", kind)
+	return nil
+}
+
+func (r *reader) take(n int) []byte {
+	if r.err == nil && n > len(r.b) {
+		r.err = errTruncated
+	}
+	if r.err != nil {
+		return nil
+	}
+	out := r.b[:n:n]
+	r.b = r.b[n:]
+	return out
+}
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if r.err == nil && n <= 0 {
+		r.err = errTruncated
+	}
+	if r.err != nil {
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+// count reads a length that at least size bytes each must follow.
+func (r *reader) count(limit, size int) int {
+	n := r.uvarint()
+	if r.err == nil && (n > uint64(limit) || n*uint64(size) > uint64(len(r.b))) {
+		r.err = errTruncated
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) bool() bool {
+	b := r.take(1)
+	return len(b) == 1 && b[0] == 1
+}
+
+func (r *reader) id() (id crdt.ID) {
+	copy(id[:], r.take(len(id)))
+	return id
+}
+
+func (r *reader) machine() (id crdt.MachineID) {
+	copy(id[:], r.take(len(id)))
+	return id
+}
+
+func (r *reader) list() [][]byte {
+	n := r.count(maxRecords, 1)
+	items := make([][]byte, 0, n)
+	for range n {
+		items = append(items, r.take(r.count(MaxFrame, 1)))
+	}
+	return items
+}
+
+func (r *reader) ids() []crdt.ID {
+	n := r.count(maxRecords, 32)
+	ids := make([]crdt.ID, 0, n)
+	for range n {
+		ids = append(ids, r.id())
+	}
+	return ids
+}
+
+func (r *reader) heads() crdt.Heads {
+	n := r.count(maxActors, 16+1+32)
+	heads := make(crdt.Heads, n)
+	for range n {
+		var a crdt.ActorID
+		copy(a[:], r.take(len(a)))
+		heads[a] = crdt.Head{Seq: r.uvarint(), Hash: r.id()}
+	}
+	return heads
+}

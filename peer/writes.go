@@ -1,0 +1,215 @@
+package peer
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/crdt"
+)
+
+// ackTimeout is how long an answer waits for a second disk before it says that the
+// change is on this one only.
+const ackTimeout = 3 * time.Second
+
+// maxPending bounds the writes that wait for a second disk.
+const maxPending = 10_000
+
+// writes turns what people ask for into changes, and answers when they are durable.
+type writes struct {
+	c       *Core
+	pending []pendingWrite
+}
+
+// pendingWrite is synced here (once the turn's commit is) and waits for another disk.
+type pendingWrite struct {
+	answer   Answer
+	seq      uint64
+	deadline time.Time
+}
+
+func newWrites(c *Core) *writes { return &writes{c: c} }
+
+// begin checks a whole change set, then writes all of it.
+func (w *writes) begin(req Write) {
+	answer := Answer{Request: req.Request}
+	if len(w.pending) >= maxPending {
+		answer.Err = api.Errorf(api.TooLarge, "%d writes already wait for a second disk; try again when the other machines are in reach", len(w.pending))
+		w.c.out.Answers = append(w.c.out.Answers, answer)
+		return
+	}
+	set := w.newSet(req)
+	var changes []crdt.Change
+	for _, edit := range req.Edits {
+		ch, outcome, err := w.prepare(edit)
+		if err != nil {
+			answer.Err, answer.Objects = err, nil
+			w.c.out.Answers = append(w.c.out.Answers, answer)
+			return
+		}
+		ch.Author, ch.Message, ch.Set = req.Author, req.Message, set
+		changes = append(changes, ch)
+		answer.Objects = append(answer.Objects, outcome)
+	}
+	w.commit(set, changes, answer)
+}
+
+func (w *writes) newSet(req Write) (set [16]byte) {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %x", req.Author, w.c.now.UnixMilli(), w.c.rand()))
+	copy(set[:], sum[:])
+	return set
+}
+
+// commit writes the changes and has the answer wait for a second disk.
+func (w *writes) commit(set [16]byte, changes []crdt.Change, answer Answer) {
+	for i, ch := range changes {
+		if len(ch.Ops) == 0 {
+			continue
+		}
+		answer.Set = hex.EncodeToString(set[:6])
+		o := &answer.Objects[i]
+		o.Change = w.c.journal.write(ch)
+		if obj, ok := w.c.journal.state.Object(ch.Object); ok {
+			o.ID, o.Rev = shortID(obj), obj.Number()
+		}
+	}
+	if answer.Set == "" {
+		w.c.out.Answers = append(w.c.out.Answers, answer)
+		return
+	}
+	w.pending = append(w.pending, pendingWrite{answer: answer, seq: w.c.journal.ownSeq(), deadline: w.c.now.Add(ackTimeout)})
+}
+
+// prepare turns one edit into a change without ops, or with the ops that it needs.
+func (w *writes) prepare(edit Edit) (crdt.Change, Outcome, *api.Error) {
+	ref := crdt.Ref(edit.Key)
+	outcome := Outcome{Key: edit.Key, Result: "unchanged"}
+	kind, ok := w.c.cfg.Kinds[edit.Key.Kind]
+	if !ok {
+		return crdt.Change{}, outcome, api.Errorf(api.NotFound, "there is no kind %q", edit.Key.Kind)
+	}
+	old, exists := w.live(ref)
+	if err := guard(edit, old, exists); err != nil {
+		return crdt.Change{}, outcome, err
+	}
+	ch := crdt.Change{Object: ref}
+	current := api.Fields{}
+	if exists {
+		ch.Incarnation, ch.Parents = old.ID(), old.Heads()
+		current = api.Fields(old.Values())
+		outcome.ID, outcome.Rev = shortID(old), old.Number()
+	}
+	if edit.Kind == EditDelete {
+		ch.Ops, outcome.Result = []crdt.Op{{Kind: crdt.OpDelete}}, "deleted"
+		return ch, outcome, nil
+	}
+	edits := editsOf(edit, current)
+	if err := w.check(kind, edit.Key, current, edits); err != nil {
+		return ch, outcome, err
+	}
+	if !exists {
+		ch.Ops, outcome.Result = append(ch.Ops, crdt.Op{Kind: crdt.OpCreate}), "created"
+	} else if len(edits) > 0 || len(ch.Parents) > 1 {
+		outcome.Result = "changed"
+	}
+	ch.Ops = append(ch.Ops, opsOf(edits)...)
+	return ch, outcome, nil
+}
+
+// live returns the object unless it is being deleted: its name is free then.
+func (w *writes) live(ref crdt.Ref) (*crdt.Object, bool) {
+	o, ok := w.c.journal.state.Object(ref)
+	if !ok || o.Deleted() {
+		return nil, false
+	}
+	return o, true
+}
+
+func guard(edit Edit, old *crdt.Object, exists bool) *api.Error {
+	switch {
+	case edit.MustNotExist && exists:
+		return api.Errorf(api.AlreadyExists, "%s exists already; change it with `peer apply` or choose another name", edit.Key)
+	case (edit.MustExist || edit.Kind != EditApply) && !exists:
+		return api.Errorf(api.NotFound, "%s does not exist; list what does with `peer get`", edit.Key)
+	case !edit.Base.IsZero() && exists && !slices.Contains(old.Heads(), edit.Base):
+		return api.Errorf(api.Conflict, "%s was changed by somebody else meanwhile; look at `peer history %s` and edit it again", edit.Key, edit.Key)
+	}
+	return nil
+}
+
+func editsOf(edit Edit, current api.Fields) []api.Edit {
+	if edit.Kind == EditApply {
+		return api.EditsForApply(current, edit.Fields)
+	}
+	wanted := current.Clone()
+	for path, v := range edit.Fields {
+		wanted[path] = v
+	}
+	for _, path := range edit.Unset {
+		delete(wanted, path)
+	}
+	return api.Diff(current, wanted)
+}
+
+// check validates what the object would become, and who owns what it would change.
+func (w *writes) check(kind Kind, key api.Key, current api.Fields, edits []api.Edit) *api.Error {
+	after := current.Clone()
+	for _, e := range edits {
+		if owner := api.OwnerOf(key.Kind, e.Path); owner != api.People {
+			return api.Errorf(api.WrongOwner, "%s: %s belongs to loop %q and can't be set by people; `peer explain %s.%s` tells what it is computed from", key, e.Path, owner, key.Kind, e.Path)
+		}
+		if e.New == "" {
+			delete(after, e.Path)
+		} else {
+			after[e.Path] = e.New
+		}
+	}
+	if problems := kind.Validate(after); len(problems) > 0 {
+		return &api.Error{Code: api.SpecInvalid, Message: fmt.Sprintf("%s is not valid; nothing was changed", key), Problems: problems}
+	}
+	return nil
+}
+
+func opsOf(edits []api.Edit) []crdt.Op {
+	var ops []crdt.Op
+	for _, e := range edits {
+		if e.New == "" {
+			ops = append(ops, crdt.Op{Kind: crdt.OpUnset, Path: e.Path})
+		} else {
+			ops = append(ops, crdt.Op{Kind: crdt.OpSet, Path: e.Path, Value: e.New})
+		}
+	}
+	return ops
+}
+
+// settle answers the writes that another machine holds, or that waited long enough.
+func (w *writes) settle() {
+	alone := len(w.c.trust.list) < 2
+	var still []pendingWrite
+	for _, p := range w.pending {
+		holder, held := w.c.replica.holder(p.seq)
+		switch {
+		case held:
+			p.answer.HeldBy = w.c.nameOf(holder)
+		case alone:
+			p.answer.Alone = true
+		case w.c.now.Before(p.deadline):
+			still = append(still, p)
+			continue
+		}
+		p.answer.Cursor = crdt.Heads{w.c.journal.actor: w.c.journal.log.Head(w.c.journal.actor)}
+		w.c.out.Answers = append(w.c.out.Answers, p.answer)
+	}
+	w.pending = still
+}
+
+func (w *writes) nextWake() time.Time {
+	var next time.Time
+	for _, p := range w.pending {
+		next = earliest(next, p.deadline)
+	}
+	return next
+}

@@ -1,0 +1,140 @@
+package sched
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Machine is a candidate as the deciding peer sees it.
+type Machine struct {
+	Name   string
+	Labels map[string]string
+	// CPU (thousandths of a core) and Memory (bytes) are what pods may have in all.
+	CPU, Memory int64
+	// UsedCPU and UsedMemory are reserved by other pods.
+	UsedCPU, UsedMemory int64
+	// Standing is "ready", or why it takes no pods: "drained", "silent", "not ready".
+	Standing string
+}
+
+// Need is what a pod asks for.
+type Need struct {
+	ID          string // breaks ties
+	CPU, Memory int64
+	Require     map[string]string
+	// Previous is the machine that holds the pod: it stays there if it can.
+	Previous string
+	// Refused lists machines that refused the pod in this generation, with the reason.
+	Refused map[string]string
+}
+
+// Refusal says why one machine can't take the pod.
+type Refusal struct {
+	Machine string
+	Reason  string
+}
+
+// Placement is a decision with all its reasons.
+type Placement struct {
+	Machine  string // empty when none fits
+	Refusals []Refusal
+}
+
+// Place decides. A pod stays where it is as long as that machine fits; else the
+// machine with the largest free share after placing wins (the worse of CPU and
+// memory counts), then the highest rendezvous hash.
+func Place(need Need, machines []Machine) Placement {
+	var p Placement
+	var best *Machine
+	for i := range machines {
+		m := &machines[i]
+		if reason := refuse(need, m); reason != "" {
+			p.Refusals = append(p.Refusals, Refusal{m.Name, reason})
+			continue
+		}
+		if m.Name == need.Previous {
+			return Placement{Machine: m.Name}
+		}
+		if best == nil || better(need, m, best) {
+			best = m
+		}
+	}
+	if best != nil {
+		p.Machine = best.Name
+	}
+	return p
+}
+
+func better(need Need, a, b *Machine) bool {
+	if c := cmp.Compare(share(need, a), share(need, b)); c != 0 {
+		return c > 0
+	}
+	return Score(need.ID, a.Name) > Score(need.ID, b.Name)
+}
+
+// share is the smaller free share (per mille) that is left after placing.
+func share(need Need, m *Machine) int64 {
+	left := func(have, used, want int64) int64 {
+		if have <= 0 {
+			return 0
+		}
+		return (have - used - want) * 1000 / have
+	}
+	return min(left(m.CPU, m.UsedCPU, need.CPU), left(m.Memory, m.UsedMemory, need.Memory))
+}
+
+// refuse returns why the machine can't take the pod, or "".
+func refuse(need Need, m *Machine) string {
+	if m.Standing != "ready" {
+		return m.Standing
+	}
+	for _, k := range slices.Sorted(maps.Keys(need.Require)) {
+		want := need.Require[k]
+		switch have, ok := m.Labels[k]; {
+		case !ok:
+			return fmt.Sprintf("has no label %s (needs %s=%s)", k, k, want)
+		case have != want:
+			return fmt.Sprintf("has %s=%s (needs %s=%s)", k, have, k, want)
+		}
+	}
+	if why := Short(need.CPU, need.Memory, m.CPU-m.UsedCPU, m.Memory-m.UsedMemory, m.CPU, m.Memory); why != "" {
+		return why
+	}
+	return need.Refused[m.Name]
+}
+
+// Short compares what is needed with what is free, and says what is short by which
+// numbers, or "".
+func Short(needCPU, needMemory, freeCPU, freeMemory, allCPU, allMemory int64) string {
+	var short []string
+	if needCPU > freeCPU {
+		short = append(short, fmt.Sprintf("cpu: needs %s, has %s free of %s", CPU(needCPU), CPU(freeCPU), CPU(allCPU)))
+	}
+	if needMemory > freeMemory {
+		short = append(short, fmt.Sprintf("memory: needs %s, has %s free of %s", Memory(needMemory), Memory(freeMemory), Memory(allMemory)))
+	}
+	return strings.Join(short, "; ")
+}
+
+// CPU prints thousandths of a core: "500m", "2".
+func CPU(milli int64) string {
+	if milli%1000 == 0 {
+		return fmt.Sprintf("%d", milli/1000)
+	}
+	return fmt.Sprintf("%dm", milli)
+}
+
+// Memory prints bytes, rounded down to a whole unit.
+func Memory(b int64) string {
+	switch {
+	case b >= 10<<30:
+		return fmt.Sprintf("%dGi", b>>30)
+	case b >= 1<<20 || b <= -1<<20:
+		return fmt.Sprintf("%dMi", b/(1<<20))
+	default:
+		return fmt.Sprintf("%d", b)
+	}
+}
