@@ -68,6 +68,7 @@ func (s *Store) persist(p *plan) error {
 	if err := s.wal.follow(); err != nil {
 		return err
 	}
+	s.wal.used += int64(p.size())
 	if err := s.highWater.write(p.next.mark); err != nil {
 		return err
 	}

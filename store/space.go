@@ -62,6 +62,40 @@ func (s *space) prepareOpen() error {
 	return s.restore(free)
 }
 
+// prepareClose makes room for the table that the last memtable becomes, with the
+// reserve if need be.
+func (s *space) prepareClose(memtable int64) error {
+	need := memtable*5/4 + 1<<20
+	free, err := s.free()
+	if err != nil {
+		return err
+	}
+	if free < need && s.held {
+		if err := s.release(); err != nil {
+			return err
+		}
+		if free, err = s.free(); err != nil {
+			return err
+		}
+	}
+	if free < need {
+		return s.full(need, free)
+	}
+	return nil
+}
+
+// afterClose makes the reserve again if closing used it: the log that became a table
+// left room. The next start may need it.
+func (s *space) afterClose() {
+	if s.held || s.mending {
+		return
+	}
+	if err := s.allocate(); err != nil {
+		_ = os.Remove(s.reserve)
+		s.log.Warn("the disk is too full for the reserve", "dir", s.dir, "err", err)
+	}
+}
+
 // admit checks, before anything is written, that the disk has room for a commit of
 // this size and for all that it can set off.
 func (s *space) admit(size int) error {

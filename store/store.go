@@ -48,6 +48,9 @@ func Open(cfg Config) (_ *Store, err error) {
 	}
 	s := &Store{log: cfg.Logger, lock: lock, space: newSpace(cfg)}
 	if err := s.open(cfg); err != nil {
+		if isFull(err) {
+			err = fmt.Errorf("%w: %w", ErrDiskFull, err)
+		}
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -57,10 +60,10 @@ func (s *Store) open(cfg Config) error {
 	if err := checkFormat(cfg); err != nil {
 		return err
 	}
-	if err := s.lock.sign(); err != nil {
+	if err := s.space.prepareOpen(); err != nil {
 		return err
 	}
-	if err := s.space.prepareOpen(); err != nil {
+	if err := s.lock.sign(); err != nil {
 		return err
 	}
 	if err := s.openDB(filepath.Join(cfg.Dir, "db")); err != nil {
@@ -120,6 +123,10 @@ func (s *Store) readMeta() (meta, error) {
 
 // Close closes the store, once the reads that run have ended. It is safe to call
 // more than once.
+//
+// On a disk without room for the last table Close answers [ErrDiskFull] and leaves
+// the database as a crash would, which loses nothing; the directory stays locked
+// until the process ends.
 func (s *Store) Close() error {
 	s.gate.Lock()
 	defer s.gate.Unlock()
@@ -131,14 +138,27 @@ func (s *Store) Close() error {
 	s.closed = true
 	var errs []error
 	if s.db != nil {
-		if err := s.db.Close(); err != nil {
-			errs = append(errs, fmt.Errorf("close database: %w", err))
+		if err := s.space.prepareClose(s.memtable()); err != nil {
+			return fmt.Errorf("close database: %w", err)
 		}
+		errs = append(errs, s.db.Close())
+		s.space.afterClose()
 	}
 	if s.highWater != nil {
 		errs = append(errs, s.highWater.close())
 	}
-	return errors.Join(append(errs, s.lock.release())...)
+	if err := errors.Join(append(errs, s.lock.release())...); err != nil {
+		return fmt.Errorf("close store: %w", err)
+	}
+	return nil
+}
+
+// memtable bounds what closing the database writes out.
+func (s *Store) memtable() int64 {
+	if s.wal == nil {
+		return 0
+	}
+	return s.wal.used
 }
 
 // ReleaseReserve gives the reserved disk space up, so that a few more commits

@@ -19,7 +19,8 @@ import (
 // new log is acknowledged.
 type walKeeper struct {
 	dir  string
-	next int // the number that the next log will get
+	next int   // the number that the next log will get
+	used int64 // at least what was written to the newest log
 }
 
 // walBytes is as far as Badger can write into one log: it is full at memTableSize,
@@ -54,6 +55,7 @@ func (k *walKeeper) follow() error {
 			return fmt.Errorf("prepare write-ahead log: %w", err)
 		}
 		began = true
+		k.used = 0
 		k.next++
 	}
 	if !began {
