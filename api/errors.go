@@ -21,8 +21,10 @@ const (
 	ImageNotFound       = "ImageNotFound"
 	ImagePlatform       = "ImagePlatform"
 	Internal            = "Internal"
+	Invalid             = "Invalid"
 	LabelMissing        = "LabelMissing"
 	MachineDrained      = "MachineDrained"
+	MachineRemoved      = "MachineRemoved"
 	MachineSilent       = "MachineSilent"
 	MachineUnreachable  = "MachineUnreachable"
 	NameTaken           = "NameTaken"
@@ -30,6 +32,7 @@ const (
 	NoMajority          = "NoMajority"
 	NoRoot              = "NoRoot"
 	NotFound            = "NotFound"
+	NotSponsor          = "NotSponsor"
 	OutOfMemory         = "OutOfMemory"
 	Refused             = "Refused"
 	RegistryUnreachable = "RegistryUnreachable"
@@ -81,8 +84,10 @@ var codes = []Code{
 	{ImageNotFound, "The image is neither on the machine nor in its registry.", "Check the reference, or load the image with `peer image load`."},
 	{ImagePlatform, "The image is not made for the machine's architecture.", "Build it for that architecture, or require a label that only fitting machines have."},
 	{Internal, "The program met a state that it should never be in.", "Report it with the message and the peer's log."},
+	{Invalid, "A name, an address or a message is malformed.", "Correct what the message points at; nothing was changed."},
 	{LabelMissing, "No machine has a label that the pod requires.", "Add the label to a machine, or change spec.require."},
 	{MachineDrained, "The machine is drained and takes no pods.", "Bring it back with `peer machine resume`."},
+	{MachineRemoved, "The machine's key was removed from the cluster.", "Run `peer leave --purge` on the machine to get a new key, then join again."},
 	{MachineSilent, "A majority of the voters hear nothing from the machine.", "Look after the machine; its pods run elsewhere after their grace unless they are pinned."},
 	{MachineUnreachable, "The peer that was asked can't reach the machine.", "Check the network between the two, or ask another peer."},
 	{NameTaken, "Another machine of the cluster has this name.", "Choose another name, or take its place with `peer join --replace`."},
@@ -90,6 +95,7 @@ var codes = []Code{
 	{NoMajority, "Fewer than half of the voters can be reached, so that nobody can tell which side of a cut is gone.", "Mend the network, or start more of the voters."},
 	{NoRoot, "The peer runs containers and must be root.", "Run it with sudo, or install it with `peer install`."},
 	{NotFound, "There is no such object.", "List what there is with `peer get`."},
+	{NotSponsor, "Only the machine that a token names as its sponsor can redeem it.", "Join at that machine, or make a new token with `peer invite` where you are."},
 	{OutOfMemory, "A container used more memory than its limit and was killed.", "Raise resources.memory, or make the program use less."},
 	{Refused, "The machine has not enough left for the pod that was placed on it.", "Nothing: the pod is placed again. If no machine fits, free some capacity."},
 	{RegistryUnreachable, "The registry of the image does not answer.", "Check the registry and the machine's network, or load the image with `peer image load`."},

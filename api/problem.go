@@ -41,22 +41,32 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s\n%s", p.At.File, p.At.Line, p.At.Column, text, p.At.caret())
 }
 
-// caret draws the line and points at the column.
+// maxSource is how much of a long line is drawn.
+const maxSource = 160
+
+// caret draws the line, or what of it is near the column, and points at the column.
 func (p Position) caret() string {
 	number := fmt.Sprintf("%4d", p.Line)
-	return fmt.Sprintf("%s | %s\n%s | %s^", number, p.Source, strings.Repeat(" ", len(number)), p.indent())
+	source, column := window([]rune(p.Source), p.Column-1)
+	return fmt.Sprintf("%s | %s\n%s | %s^", number, string(source), strings.Repeat(" ", len(number)), blank(source[:column]))
 }
 
-// indent is as wide as the line before the column: tabs stay tabs.
-func (p Position) indent() string {
-	column := 0
+// window cuts a piece out of a line such that the column is in it.
+func window(line []rune, column int) (piece []rune, at int) {
+	column = max(0, min(column, len(line)))
+	start := 0
+	if len(line) > maxSource {
+		start = max(0, min(column-maxSource/2, len(line)-maxSource))
+	}
+	return line[start:min(len(line), start+maxSource)], column - start
+}
+
+// blank is as wide as a text: tabs stay tabs.
+func blank(text []rune) string {
 	return strings.Map(func(r rune) rune {
-		if column++; column >= p.Column {
-			return -1
-		}
 		if r == '\t' {
 			return r
 		}
 		return ' '
-	}, p.Source)
+	}, string(text))
 }

@@ -181,14 +181,15 @@ func tooDeep(lines []string) (line int, deep bool) {
 				open++
 			case ']', '}':
 				open = max(0, open-1)
-			case '-', '?', ' ', '&', '!':
+			}
+			if strings.IndexByte("-? ", c) < 0 {
+				entries = 0
+			} else {
 				entries++
-				continue
 			}
 			if open > limit || entries > 2*limit {
 				return i, true
 			}
-			entries = 0
 		}
 	}
 	return 0, false
