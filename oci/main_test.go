@@ -1,0 +1,282 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"starling.dev/starling/loops"
+	"starling.dev/starling/oci/testimage"
+)
+
+// machine is what the tests that need root share: a private containerd and the
+// archive of a test image.
+type machine struct {
+	dir        string
+	supervisor *Supervisor
+	archive    []byte
+	binary     string
+}
+
+// shared is set by TestMain before any test runs; nil when the tests can't have it.
+var shared *machine
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "logger" {
+		if err := RunLogger(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	if os.Getuid() != 0 {
+		return m.Run()
+	}
+	var err error
+	shared, err = startMachine()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "prepare the tests' containerd:", err)
+		return 1
+	}
+	defer shared.stop()
+	return m.Run()
+}
+
+func startMachine() (*machine, error) {
+	dir, err := os.MkdirTemp("", "starling-oci-")
+	if err != nil {
+		return nil, err
+	}
+	s := &machine{dir: dir, binary: filepath.Join(dir, "hello")}
+	if err := testimage.Compile(context.Background(), "..", "./examples/hello", s.binary); err != nil {
+		return nil, err
+	}
+	var archive bytes.Buffer
+	if err := testimage.Build(context.Background(), &archive, testimage.Options{Binary: s.binary}); err != nil {
+		return nil, err
+	}
+	s.archive = archive.Bytes()
+	s.supervisor, err = NewSupervisor(SupervisorConfig{Logger: slog.New(slog.DiscardHandler), Dir: filepath.Join(dir, "containerd")})
+	if err != nil {
+		return nil, err
+	}
+	return s, s.supervise()
+}
+
+// supervise lets the supervisor bring containerd up, and then leaves that running.
+func (s *machine) supervise() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	supervisor, err := NewSupervisor(s.supervisor.cfg)
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- supervisor.Run(ctx) }()
+	select {
+	case <-supervisor.Ready():
+		cancel()
+		return <-failed
+	case err := <-failed:
+		return fmt.Errorf("containerd did not come up: %w", err)
+	}
+}
+
+func (s *machine) stop() {
+	if err := s.supervisor.Stop(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.RemoveAll(s.dir)
+}
+
+// needRoot skips a test where there is no containerd to be had.
+func needRoot(t testing.TB) *machine {
+	t.Helper()
+	if shared == nil {
+		t.Skip("needs root, to run containers")
+	}
+	return shared
+}
+
+// fixture is one test's own part of the shared containerd, with the test image
+// loaded.
+type fixture struct {
+	*Runtime
+	t   testing.TB
+	ctx context.Context
+	// pod is a pod of the test's own; its ID is unique.
+	pod loops.PodSandbox
+}
+
+func newFixture(t testing.TB, adjust ...func(*Config)) *fixture {
+	t.Helper()
+	f := newBareFixture(t, adjust...)
+	if _, err := f.Images().Import(f.ctx, bytes.NewReader(needRoot(t).archive)); err != nil {
+		t.Fatalf("load the test image: %v", err)
+	}
+	return f
+}
+
+// newBareFixture has no image.
+func newBareFixture(t testing.TB, adjust ...func(*Config)) *fixture {
+	t.Helper()
+	m := needRoot(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	t.Cleanup(cancel)
+	namespace := "test-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{
+		Logger:     slog.New(slog.NewTextHandler(testWriter{t}, nil)),
+		Socket:     m.supervisor.Socket(),
+		Namespace:  namespace[:min(len(namespace), 60)],
+		StateDir:   t.TempDir(),
+		LoggerPath: self,
+	}
+	for _, a := range adjust {
+		a(&cfg)
+	}
+	r, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{Runtime: r, t: t, ctx: ctx}
+	f.pod = loops.PodSandbox{
+		ID:        fmt.Sprintf("%016x", time.Now().UnixNano()),
+		Namespace: "default",
+		Name:      "web",
+		Hostname:  "web",
+		Resolv:    "nameserver 127.0.0.1\n",
+		Hosts:     "127.0.0.1 localhost\n",
+		Stop:      loops.StopSpec{Signal: "SIGTERM", Grace: 5 * time.Second},
+	}
+	t.Cleanup(f.cleanUp)
+	return f
+}
+
+func (f *fixture) cleanUp() {
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	if err := f.Purge(ctx); err != nil {
+		f.t.Errorf("clean up: %v", err)
+	}
+	f.Close()
+}
+
+// app is a container that runs until it is stopped, without a network.
+func app() loops.ContainerSpec {
+	return loops.ContainerSpec{Name: "app", Image: "localhost/hello:1", Args: []string{"--listen", ""}, Restart: "always"}
+}
+
+// ensure brings the pod to its specs and fails the test if that fails.
+func (f *fixture) ensure(specs ...loops.ContainerSpec) []loops.ContainerStatus {
+	f.t.Helper()
+	statuses, err := f.Containers().Ensure(f.ctx, f.pod, specs)
+	if err != nil {
+		f.t.Fatalf("Ensure: %v", err)
+	}
+	if len(statuses) != len(specs) {
+		f.t.Fatalf("Ensure returned %d statuses for %d containers", len(statuses), len(specs))
+	}
+	return statuses
+}
+
+// again returns a second Runtime on the same containerd and directories, as a peer
+// that was started again has.
+func (f *fixture) again() *fixture {
+	f.t.Helper()
+	r, err := New(f.cfg)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { r.Close() })
+	return &fixture{Runtime: r, t: f.t, ctx: f.ctx, pod: f.pod}
+}
+
+// watch collects exits until the test ends.
+func (f *fixture) watch() <-chan loops.Exit {
+	exits := make(chan loops.Exit, 64)
+	ctx, cancel := context.WithCancel(f.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f.Watch(ctx, func(e loops.Exit) { exits <- e })
+	}()
+	f.t.Cleanup(func() { cancel(); <-done })
+	return exits
+}
+
+// next waits for an exit.
+func (f *fixture) next(exits <-chan loops.Exit) loops.Exit {
+	f.t.Helper()
+	select {
+	case e := <-exits:
+		return e
+	case <-time.After(20 * time.Second):
+		f.t.Fatal("no exit was told within 20 s")
+		return loops.Exit{}
+	}
+}
+
+// netns makes a network namespace with a loopback interface, and returns its path.
+func netns(t testing.TB, name string) string {
+	t.Helper()
+	name = fmt.Sprintf("%s-%d", name, os.Getpid())
+	run(t, "ip", "netns", "add", name)
+	t.Cleanup(func() { run(t, "ip", "netns", "del", name) })
+	run(t, "ip", "-n", name, "link", "set", "lo", "up")
+	return "/run/netns/" + name
+}
+
+func run(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// get asks a server in a pod's network namespace for a page.
+func (f *fixture) get(port uint16, path string) (string, error) {
+	transport := &http.Transport{DisableKeepAlives: true}
+	transport.DialContext = connTo(f.pod.NetNS, port)
+	client := &http.Client{Transport: transport, Timeout: 5 * time.Second}
+	answer, err := client.Get("http://pod" + path)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	return string(body), err
+}
+
+// alive tells whether a process exists and is no zombie.
+func alive(pid uint32) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(stat), ") Z ") && syscall.Kill(int(pid), 0) == nil
+}
+
+// testWriter writes a logger's lines to the test's log.
+type testWriter struct{ t testing.TB }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}

@@ -1,0 +1,147 @@
+package oci
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"syscall"
+
+	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/errdefs"
+
+	"starling.dev/starling/loops"
+)
+
+// PodState is what this machine runs of one pod.
+type PodState struct {
+	ID, Namespace, Name string
+	// Containers are the running ones, by name.
+	Containers []loops.ContainerStatus
+}
+
+// Pods lists the pods that have containers here, by ID.
+func (r *Runtime) Pods(ctx context.Context) ([]PodState, error) {
+	all, err := r.allRecords(r.in(ctx))
+	if err != nil {
+		return nil, r.explain(err)
+	}
+	pods := map[string]*PodState{}
+	for _, rec := range all {
+		pod := pods[rec.PodID]
+		if pod == nil {
+			pod = &PodState{ID: rec.PodID, Namespace: rec.PodNamespace, Name: rec.PodName}
+			pods[rec.PodID] = pod
+		}
+		if rec.Phase == phaseRunning {
+			pod.Containers = append(pod.Containers, *statusOf(rec))
+		}
+	}
+	var list []PodState
+	for _, id := range slices.Sorted(maps.Keys(pods)) {
+		slices.SortFunc(pods[id].Containers, func(a, b loops.ContainerStatus) int { return cmp.Compare(a.Name, b.Name) })
+		list = append(list, *pods[id])
+	}
+	return list, nil
+}
+
+// Sweep removes the containers, snapshots, cgroups and directories of pods that keep
+// does not want, whatever an earlier run left of them.
+func (r *Runtime) Sweep(ctx context.Context, keep func(podID string) bool) error {
+	all, err := r.allRecords(r.in(ctx))
+	if err != nil {
+		return r.explain(err)
+	}
+	dirs, err := r.podDirs()
+	if err != nil {
+		return err
+	}
+	present := map[string]bool{}
+	for _, rec := range all {
+		present[rec.PodID] = true
+	}
+	for _, id := range dirs {
+		present[id] = true
+	}
+	var errs []error
+	for _, id := range slices.Sorted(maps.Keys(present)) {
+		if keep(id) {
+			continue
+		}
+		if err := r.Containers().Remove(ctx, id); err != nil {
+			errs = append(errs, fmt.Errorf("remove what is left of pod %s: %w", shortID(id), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// StopAll ends every container at once, as pulling the plug of the machine would: the
+// containers' records stay, and the peer that starts next finds them as after a
+// reboot. It is for rehearsals; no peer may be at work in the namespace.
+func (r *Runtime) StopAll(ctx context.Context) error {
+	ctx = r.in(ctx)
+	all, err := r.allRecords(ctx)
+	if err != nil {
+		return r.explain(err)
+	}
+	var errs []error
+	for _, rec := range all {
+		if rec.Phase != phaseNone {
+			errs = append(errs, r.cut(ctx, rec))
+		}
+	}
+	return r.explain(errors.Join(errs...))
+}
+
+// cut ends a task without a word on its container's labels.
+func (r *Runtime) cut(ctx context.Context, rec record) error {
+	task, err := r.task(ctx, rec.ID)
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("end container %s: %w", rec.ID, err)
+	}
+	ended, err := task.Wait(ctx)
+	if err != nil {
+		return fmt.Errorf("end container %s: %w", rec.ID, err)
+	}
+	if err := kill(ctx, task, syscall.SIGKILL, rec.Phase == phaseRunning); err != nil {
+		return fmt.Errorf("end container %s: %w", rec.ID, err)
+	}
+	if exit := <-ended; exit.Error() != nil {
+		return fmt.Errorf("end container %s: %w", rec.ID, exit.Error())
+	}
+	return r.deleteTask(ctx, rec.ID)
+}
+
+// Purge removes everything of this peer's from the machine: pods, images, and the
+// containerd namespace itself.
+func (r *Runtime) Purge(ctx context.Context) error {
+	if err := r.Sweep(ctx, func(string) bool { return false }); err != nil {
+		return err
+	}
+	ctx = r.in(ctx)
+	held, err := r.client.ImageService().List(ctx)
+	if err != nil {
+		return r.explain(fmt.Errorf("list images: %w", err))
+	}
+	for n, image := range held {
+		var options []images.DeleteOpt
+		if n == len(held)-1 {
+			// The last one waits for the content to be collected: a namespace that
+			// still has some can't be removed.
+			options = append(options, images.SynchronousDelete())
+		}
+		if err := r.client.ImageService().Delete(ctx, image.Name, options...); err != nil && !errdefs.IsNotFound(err) {
+			return fmt.Errorf("remove image %s: %w", image.Name, err)
+		}
+	}
+	err = r.client.NamespaceService().Delete(ctx, r.cfg.Namespace)
+	if err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("remove containerd's namespace %s: %w", r.cfg.Namespace, err)
+	}
+	return removeCgroups("/" + r.cfg.Namespace)
+}
