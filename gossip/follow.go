@@ -299,12 +299,7 @@ func (m *Membership) reached(local, remote netip.Addr) {
 // address: it is advertised if nothing better is known. Harmless to call often.
 func (m *Membership) Reached(local, remote netip.Addr) { m.reached(local, remote) }
 
-func (m *Membership) poke() {
-	select {
-	case m.readdr <- struct{}{}:
-	default:
-	}
-}
+func (m *Membership) poke() { signal(m.readdr) }
 
 // targets lists addresses of other machines, those that are alive first, some at most.
 func (m *Membership) targets(ctx context.Context) []netip.Addr {

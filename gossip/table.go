@@ -140,12 +140,7 @@ func (t *table) forget(id crdt.MachineID) {
 	t.signal()
 }
 
-func (t *table) signal() {
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
-}
+func (t *table) signal() { signal(t.wake) }
 
 // take returns the members that changed since it was last called, sorted by ID, and
 // the rows of the peer table if they changed, else nil.

@@ -1,0 +1,261 @@
+package gossip
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/identity"
+)
+
+func testKey(n int) ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(fmt.Appendf(nil, "%032d", n))
+}
+
+func keyID(n int) crdt.MachineID { return identity.IDOf(testKey(n).Public().(ed25519.PublicKey)) }
+
+// admitted is a set of machines that tests change.
+type admitted struct {
+	mu  sync.Mutex
+	ids map[crdt.MachineID]bool
+}
+
+func admit(numbers ...int) *admitted {
+	a := &admitted{ids: map[crdt.MachineID]bool{}}
+	for _, n := range numbers {
+		a.ids[keyID(n)] = true
+	}
+	return a
+}
+
+func (a *admitted) remove(n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.ids, keyID(n))
+}
+
+func (a *admitted) Admitted(pub ed25519.PublicKey) (identity.Machine, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	id := identity.IDOf(pub)
+	return identity.Machine{ID: id, PublicKey: pub}, a.ids[id]
+}
+
+// book is where the transports of a test are found.
+type book struct {
+	mu    sync.Mutex
+	ports map[crdt.MachineID]uint16
+}
+
+func (b *book) lookup(id crdt.MachineID) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if port, ok := b.ports[id]; ok {
+		return []string{netip.AddrPortFrom(loopback.Addr(), port).String()}
+	}
+	return nil
+}
+
+func (b *book) set(id crdt.MachineID, port uint16) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ports == nil {
+		b.ports = map[crdt.MachineID]uint16{}
+	}
+	b.ports[id] = port
+}
+
+// stream is a transport under test, with what it received.
+type stream struct {
+	*Transport
+	*watcher
+	got  map[crdt.MachineID][]string
+	up   map[crdt.MachineID]bool
+	stop func()
+}
+
+func (s *stream) handle(from crdt.MachineID, frame []byte) {
+	s.update(func() { s.got[from] = append(s.got[from], string(frame)) })
+}
+
+func (s *stream) onPeer(id crdt.MachineID, connected bool) {
+	s.update(func() { s.up[id] = connected })
+}
+
+func (s *stream) waitUp(t testing.TB, id crdt.MachineID, want bool) {
+	t.Helper()
+	s.wait(t, fmt.Sprintf("connection of %s with %s is up: %v", s.self, id, want), func() bool { return s.up[id] == want })
+}
+
+func fastStreams() StreamTiming {
+	t := DefaultStreamTiming()
+	t.KeepAlive, t.DeadAfter = 50*time.Millisecond, 300*time.Millisecond
+	t.RedialMin, t.RedialMax = 10*time.Millisecond, 100*time.Millisecond
+	return t
+}
+
+func startStream(t testing.TB, n int, b *book, trust identity.Trust, change func(*TransportConfig)) *stream {
+	t.Helper()
+	s := &stream{watcher: newWatcher(), got: map[crdt.MachineID][]string{}, up: map[crdt.MachineID]bool{}}
+	cfg := TransportConfig{
+		Key: testKey(n), Trust: trust, Bind: loopback, Lookup: b.lookup,
+		Handler: s.handle, OnPeer: s.onPeer, Timing: fastStreams(), Log: testLog(t),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	var err error
+	if s.Transport, err = NewTransport(cfg); err != nil {
+		t.Fatal(err)
+	}
+	s.stop = runTask(t, s.Transport)
+	b.set(keyID(n), s.Port())
+	return s
+}
+
+func TestFramesArriveInOrderBothWays(t *testing.T) {
+	b, trust := &book{}, admit(1, 2)
+	s1, s2 := startStream(t, 1, b, trust, nil), startStream(t, 2, b, trust, nil)
+	var want []string
+	for i := range 500 {
+		want = append(want, fmt.Sprint(i))
+		for _, err := range []error{s1.Send(keyID(2), []byte(want[i])), s2.Send(keyID(1), []byte(want[i]))} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	sorted := func(list []string) bool { return slices.Equal(list, want) }
+	s1.wait(t, "500 frames of 2 at 1", func() bool { return len(s1.got[keyID(2)]) >= len(want) })
+	s2.wait(t, "500 frames of 1 at 2", func() bool { return len(s2.got[keyID(1)]) >= len(want) })
+	if !sorted(s1.got[keyID(2)]) || !sorted(s2.got[keyID(1)]) {
+		t.Error("frames were lost, doubled or reordered")
+	}
+	if got := s1.Connected(); !slices.Equal(got, []crdt.MachineID{keyID(2)}) {
+		t.Errorf("1 is connected to %v", got)
+	}
+}
+
+func TestPingOverAConnectionMadeForIt(t *testing.T) {
+	b, trust := &book{}, admit(1, 2)
+	s1 := startStream(t, 1, b, trust, nil)
+	startStream(t, 2, b, trust, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), testDeadline)
+	defer cancel()
+	d, err := s1.Ping(ctx, keyID(2))
+	if err != nil || d <= 0 || d > time.Second {
+		t.Errorf("ping took %v, %v", d, err)
+	}
+	if _, err := s1.Ping(ctx, keyID(3)); !errors.Is(err, ErrUnknownMachine) {
+		t.Errorf("ping of an unknown machine: %v", err)
+	}
+}
+
+func TestStrangerIsRefusedBothWays(t *testing.T) {
+	b := &book{}
+	member := startStream(t, 1, b, admit(1), nil)
+	stranger := startStream(t, 2, b, admit(1, 2), nil)
+	ctx, cancel := context.WithTimeout(t.Context(), testDeadline)
+	defer cancel()
+	if _, err := stranger.DialAPI(ctx, keyID(1)); err == nil {
+		// TLS 1.3: the client may finish before the server has looked at its key.
+		t.Log("the handshake ended at the client; the connection must be dead")
+	}
+	if err := stranger.dial(ctx, stranger.mustPeer(keyID(1))); err == nil {
+		t.Error("a stranger got a connection")
+	}
+	if err := member.dial(ctx, member.mustPeer(keyID(2))); err == nil {
+		t.Error("a member connected to a stranger")
+	}
+	if len(member.Connected())+len(stranger.Connected()) != 0 {
+		t.Error("a stranger is connected")
+	}
+}
+
+func (s *stream) mustPeer(id crdt.MachineID) *peer {
+	s.Transport.mu.Lock()
+	defer s.Transport.mu.Unlock()
+	return &peer{id: id, queue: newQueue()}
+}
+
+func TestRemovedMachineIsDisconnected(t *testing.T) {
+	b, trust := &book{}, admit(1, 2)
+	s1, s2 := startStream(t, 1, b, trust, nil), startStream(t, 2, b, admit(1, 2), nil)
+	s1.SetPeers([]crdt.MachineID{keyID(2)})
+	s1.waitUp(t, keyID(2), true)
+	trust.remove(2)
+	s1.Recheck()
+	s1.waitUp(t, keyID(2), false)
+	s2.waitUp(t, keyID(1), false)
+	if err := s2.dial(t.Context(), s2.mustPeer(keyID(1))); err == nil {
+		t.Error("the removed machine got a connection")
+	}
+}
+
+func TestSimultaneousDialsLeaveOneConnection(t *testing.T) {
+	for range 20 {
+		b, trust := &book{}, admit(1, 2)
+		s1, s2 := startStream(t, 1, b, trust, nil), startStream(t, 2, b, trust, nil)
+		s1.SetPeers([]crdt.MachineID{keyID(2)})
+		s2.SetPeers([]crdt.MachineID{keyID(1)})
+		s1.waitUp(t, keyID(2), true)
+		s2.waitUp(t, keyID(1), true)
+		s1.wait(t, "one connection of the pair", func() bool { return s1.openConns() == 1 && s2.openConns() == 1 })
+		s1.stop()
+		s2.stop()
+	}
+}
+
+// openConns counts the connections, and signals again soon, since nothing else does when
+// one closes.
+func (s *stream) openConns() int {
+	s.Transport.mu.Lock()
+	defer s.Transport.mu.Unlock()
+	time.AfterFunc(10*time.Millisecond, func() { s.update(func() {}) })
+	return len(s.open)
+}
+
+func TestRestartedPeerIsConnectedAgain(t *testing.T) {
+	for _, first := range []int{1, 2} {
+		b, trust := &book{}, admit(1, 2)
+		other := 3 - first
+		kept, lost := startStream(t, first, b, trust, nil), startStream(t, other, b, trust, nil)
+		kept.SetPeers([]crdt.MachineID{keyID(other)})
+		kept.waitUp(t, keyID(other), true)
+		lost.stop()
+		kept.waitUp(t, keyID(other), false)
+		again := startStream(t, other, b, trust, nil)
+		again.SetPeers([]crdt.MachineID{keyID(first)})
+		again.waitUp(t, keyID(first), true)
+		kept.waitUp(t, keyID(other), true)
+	}
+}
+
+func TestSilentConnectionIsFoundDead(t *testing.T) {
+	var mu sync.Mutex
+	cut := false
+	filter := func(crdt.MachineID) bool { mu.Lock(); defer mu.Unlock(); return !cut }
+	set := func(v bool) { mu.Lock(); defer mu.Unlock(); cut = v }
+	b, trust := &book{}, admit(1, 2)
+	s1 := startStream(t, 1, b, trust, func(c *TransportConfig) { c.Filter = filter })
+	s2 := startStream(t, 2, b, trust, func(c *TransportConfig) { c.Filter = filter })
+	s1.SetPeers([]crdt.MachineID{keyID(2)})
+	s1.waitUp(t, keyID(2), true)
+	s2.waitUp(t, keyID(1), true)
+	start := time.Now()
+	set(true)
+	s1.waitUp(t, keyID(2), false)
+	s2.waitUp(t, keyID(1), false)
+	if d := time.Since(start); d < s1.cfg.Timing.DeadAfter/2 {
+		t.Errorf("found dead after %v already: not by silence", d)
+	}
+	set(false)
+	s1.waitUp(t, keyID(2), true)
+}
