@@ -17,7 +17,7 @@ type Object struct {
 	since   *node // what began it; decides who takes the name
 	nodes   []*node
 	cells   []cell
-	results []result
+	results []stepResult
 	heads   []*node // sorted by ID
 	deleted bool
 	empty   bool // nothing survived the deletion that this generation would outlive

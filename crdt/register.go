@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// result is a step's winning register as the fold keeps it: encoded, since there
+// stepResult is a step's winning register as the fold keeps it: encoded, since there
 // are many and few are read.
-type result struct {
+type stepResult struct {
 	step    string
 	body    string
 	stamp   uint64
@@ -18,10 +18,10 @@ type result struct {
 	refused string // the winner was not permitted: the register is absent
 }
 
-func (g result) register() *Register { return (&reader{rest: g.body}).register() }
+func (g stepResult) register() *Register { return (&reader{rest: g.body}).register() }
 
 // key reads what decides between two results, without decoding the rest.
-func (g result) key() (attempt uint64, executor MachineID) {
+func (g stepResult) key() (attempt uint64, executor MachineID) {
 	r := &reader{rest: g.body}
 	attempt = r.uvarint(maxAttempt, "attempt")
 	r.byte("phase")
@@ -31,7 +31,7 @@ func (g result) key() (attempt uint64, executor MachineID) {
 
 // compareResults is the rule of [Register]. It is a total order, so that the
 // merge of any number of results is their maximum.
-func compareResults(object ID, a, b result) int {
+func compareResults(object ID, a, b stepResult) int {
 	attemptA, executorA := a.key()
 	attemptB, executorB := b.key()
 	if c := cmp.Compare(attemptA, attemptB); c != 0 {
@@ -54,12 +54,12 @@ func precedence(object ID, executor MachineID) ID {
 }
 
 func (o *Object) result(step string) (int, bool) {
-	return slices.BinarySearchFunc(o.results, step, func(g result, step string) int { return strings.Compare(g.step, step) })
+	return slices.BinarySearchFunc(o.results, step, func(g stepResult, step string) int { return strings.Compare(g.step, step) })
 }
 
 // withResult returns the object with g merged in, and whether that changed it. Of
 // the results for one step in one change the greatest counts as well.
-func (o *Object) withResult(g result) (*Object, Outcome) {
+func (o *Object) withResult(g stepResult) (*Object, Outcome) {
 	i, found := o.result(g.step)
 	if found {
 		if c := compareResults(o.id, g, o.results[i]); c < 0 {
@@ -69,7 +69,7 @@ func (o *Object) withResult(g result) (*Object, Outcome) {
 		}
 	}
 	next := *o
-	next.results = make([]result, 0, len(o.results)+1)
+	next.results = make([]stepResult, 0, len(o.results)+1)
 	next.results = append(append(next.results, o.results[:i]...), g)
 	if found {
 		i++

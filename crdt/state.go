@@ -268,7 +268,7 @@ func (s *State) result(sl *slot, line *lineage, gen int, c *Change, id ID) verdi
 	v := verdict{outcome: Repeated}
 	for i := range c.Ops {
 		o := &c.Ops[i]
-		g := result{step: s.intern(o.Path), body: string(o.Register.append(nil)), stamp: c.HLC, change: id, refused: refused}
+		g := stepResult{step: s.intern(o.Path), body: string(o.Register.append(nil)), stamp: c.HLC, change: id, refused: refused}
 		next, outcome := line.gens[gen].withResult(g)
 		line.gens[gen] = next
 		if v.outcome != Took && outcome != Repeated {
@@ -351,91 +351,4 @@ func (s *State) again(why cause) []Ref {
 		refs[sl.ref] = struct{}{}
 	}
 	return slices.SortedFunc(maps.Keys(refs), Ref.Compare)
-}
-
-// Object returns the incarnation that holds a name; if none does, the deleted
-// one that began last.
-func (s *State) Object(ref Ref) (*Object, bool) {
-	sl := s.slots[ref]
-	if sl == nil || sl.view == nil {
-		return nil, false
-	}
-	return sl.view, true
-}
-
-// Incarnations returns everything that ever bore a name, in the order in which it
-// began: deleted ones (which may have to be taken down still), losers, and
-// those whose creation was refused.
-func (s *State) Incarnations(ref Ref) []*Object {
-	if sl := s.slots[ref]; sl != nil {
-		return sl.incarnations()
-	}
-	return nil
-}
-
-// Incarnation returns one incarnation by its identity.
-func (s *State) Incarnation(ref Ref, id ID) (*Object, bool) {
-	sl := s.slots[ref]
-	if sl == nil {
-		return nil, false
-	}
-	line, gen := sl.incarnation(id)
-	if line == nil {
-		return nil, false
-	}
-	return line.gens[gen], true
-}
-
-// Objects returns, for each name of a kind in order, what Object returns.
-func (s *State) Objects(kind string) []*Object {
-	x := s.kinds[kind]
-	if x == nil {
-		return nil
-	}
-	slots := x.all()
-	objects := make([]*Object, 0, len(slots))
-	for _, sl := range slots {
-		if sl.view != nil {
-			objects = append(objects, sl.view)
-		}
-	}
-	return objects
-}
-
-// Refused returns the changes to a name that were refused and are no revs, latest
-// first: at most 32 of them, and each step's result that would have won. Refused
-// revs are among the object's revs.
-func (s *State) Refused(ref Ref) []Refusal {
-	sl := s.slots[ref]
-	if sl == nil {
-		return nil
-	}
-	refusals := slices.Clone(sl.refusals)
-	for _, o := range sl.incarnations() {
-		for _, g := range o.results {
-			if g.refused != "" {
-				author := loopPrefix + s.cfg.StepOwner(ref.Kind, g.step)
-				refusals = append(refusals, Refusal{g.change, author, g.stamp, g.refused})
-			}
-		}
-	}
-	slices.SortFunc(refusals, Refusal.compare)
-	return refusals
-}
-
-// Hash is the hash of all objects: equal sets of changes, equal hashes. It costs
-// as much as there are objects that changed since it was last asked for.
-func (s *State) Hash() ID {
-	for sl := range s.dirty { // a sum does not depend on the order
-		if !sl.hash.IsZero() {
-			s.sum.remove(sl.hash)
-			s.count--
-		}
-		if sl.hash = sl.digest(); !sl.hash.IsZero() {
-			s.sum.add(sl.hash)
-			s.count++
-		}
-	}
-	clear(s.dirty)
-	return s.sum.id(s.count)
 }
