@@ -68,6 +68,17 @@ func adjustUDP(b []byte, minus, plus uint64) {
 	binary.BigEndian.PutUint16(b, c)
 }
 
+// adjustPartial updates the field of a TCP or UDP header that waits for its checksum to
+// be completed: it holds the sum of the pseudo-header, not its complement.
+func adjustPartial(l4 []byte, proto uint8, minus, plus uint64) {
+	at := 6
+	if proto == protoTCP {
+		at = 16
+	}
+	c := ^adjust(^binary.BigEndian.Uint16(l4[at:]), minus, plus)
+	binary.BigEndian.PutUint16(l4[at:], c)
+}
+
 // pseudo6 is the sum of an IPv6 pseudo-header.
 func pseudo6(src, dst addr6, proto uint8, length int) uint64 {
 	return src.sum() + dst.sum() + uint64(proto) + uint64(length)

@@ -15,6 +15,10 @@ type header4 struct {
 	// length is the payload's length according to the header. It differs from
 	// len(payload) only for the packet inside an ICMP error, which may be cut off.
 	length int
+	// segment is the payload length of the largest packet on the wire: length, unless
+	// the packet is a superpacket, whose checksum is partial.
+	segment int
+	super   bool
 }
 
 // fragment says whether the packet is only a part of its datagram.
@@ -44,6 +48,7 @@ func (h *header4) parse(p []byte, inner bool) Reason {
 	h.options = p[header4Len:ihl]
 	h.payload = p[ihl:min(total, len(p))]
 	h.length = total - ihl
+	h.segment = h.length
 	if h.offset+h.length > 65535 {
 		return Malformed
 	}
@@ -102,6 +107,8 @@ type header6 struct {
 	offset       int
 	payload      []byte // behind the extension headers
 	length       int    // of the payload according to the header, as in header4
+	segment      int    // as in header4
+	super        bool
 	// pointer is the offset of the segments-left field of a routing header that is not
 	// used up; 0 if there is none.
 	pointer int
@@ -127,6 +134,7 @@ func (h *header6) parse(p []byte, inner bool) Reason {
 	h.proto, h.limit = p[6], p[7]
 	h.src, h.dst = loadAddr6(p[8:]), loadAddr6(p[24:])
 	h.payload = p[header6Len:end]
+	h.segment = h.length
 	if h.proto == protoTCP || h.proto == protoUDP {
 		return None
 	}
@@ -172,6 +180,7 @@ func (h *header6) skip(at int) Reason {
 		h.proto = h.payload[0]
 		h.payload = h.payload[size:]
 		h.length -= size
+		h.segment = h.length
 		at += size
 	}
 }

@@ -148,7 +148,7 @@ func (t *Translator) error4(out *Out, h *header6, dst addr4) Result {
 		n, words = layout(body, n, ext, unit4)
 		m4.rest = uint32(words) << 16
 	}
-	g.length = icmpLen + n
+	g.length, g.segment = icmpLen+n, icmpLen+n
 	t.identify(out, h, &g)
 	g.put(b)
 	m4.put(b[header4Len:header4Len+g.length], 0)

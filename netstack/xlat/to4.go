@@ -5,11 +5,19 @@ import "encoding/binary"
 // Translate6to4 translates an IPv6 packet (RFC 7915, section 5) and appends what it
 // emits to out. The packet must not lie in out's buffers.
 func (t *Translator) Translate6to4(out *Out, packet []byte) Result {
+	return t.from6(out, packet, 0)
+}
+
+// from6 translates an IPv6 packet; segment is as for to6.
+func (t *Translator) from6(out *Out, packet []byte, segment int) Result {
 	var h header6
 	if r := h.parse(packet, false); r == Malformed {
 		return dropped(r)
 	} else if packet = packet[:header6Len+int(binary.BigEndian.Uint16(packet[4:]))]; r != None {
 		return t.answer6(out, &h, packet, r)
+	}
+	if segment > 0 {
+		h.segment, h.super = min(segment, h.length), true
 	}
 	isError := h.proto == protoICMP6 && h.offset == 0 && len(h.payload) > 0 && isError6(h.payload[0])
 	switch {
@@ -23,7 +31,7 @@ func (t *Translator) Translate6to4(out *Out, packet []byte) Result {
 		return dropped(Unmapped)
 	}
 	if t.turns(h.dst, dst) {
-		return t.hairpin(out, packet)
+		return t.hairpin(out, packet, segment)
 	}
 	return t.to4(out, &h, packet, dst, isError)
 }
@@ -39,11 +47,11 @@ func (t *Translator) turns(dst addr6, dst4 addr4) bool {
 }
 
 // hairpin translates a packet to IPv4 and back.
-func (t *Translator) hairpin(out *Out, packet []byte) Result {
+func (t *Translator) hairpin(out *Out, packet []byte, segment int) Result {
 	straight := *t
 	straight.cfg.Hairpin = HairpinOff
 	middle := out.middle()
-	if r := straight.Translate6to4(middle, packet); r.Verdict != Translated {
+	if r := straight.from6(middle, packet, segment); r.Verdict != Translated {
 		// An answer goes back to the IPv6 sender as it is.
 		for i := range middle.Len() {
 			copy(out.alloc(len(middle.Packet(i))), middle.Packet(i))
@@ -52,7 +60,7 @@ func (t *Translator) hairpin(out *Out, packet []byte) Result {
 	}
 	result := dropped(Malformed)
 	for i := range middle.Len() {
-		if result = straight.to6(out, middle.Packet(i), true); result.Verdict != Translated {
+		if result = straight.to6(out, middle.Packet(i), segment, true); result.Verdict != Translated {
 			return t.unturn(out, result)
 		}
 	}
@@ -67,7 +75,7 @@ func (t *Translator) unturn(out *Out, r Result) Result {
 	}
 	answer := append([]byte(nil), out.Packet(out.Len()-1)...)
 	out.drop()
-	if back := t.to6(out, answer, false); back.Verdict != Translated {
+	if back := t.to6(out, answer, 0, false); back.Verdict != Translated {
 		return dropped(r.Reason)
 	}
 	return r
@@ -97,7 +105,7 @@ func (t *Translator) to4(out *Out, h *header6, packet []byte, dst addr4, isError
 	}
 	g := header4{
 		src: src, dst: dst, tos: t.class(h.class), ttl: h.limit - 1, proto: proto4(h.proto),
-		mf: h.mf, offset: h.offset, length: h.length,
+		mf: h.mf, offset: h.offset, length: h.length, segment: h.segment,
 	}
 	if !t.identify(out, h, &g) {
 		return t.answer6(out, h, packet, TooBig)
@@ -148,7 +156,7 @@ const safeSize = minMTU6 - (header6Len - header4Len)
 // not the sender's own fragment, and which the sender could not make smaller or has
 // allowed to be fragmented by a fragment header.
 func (t *Translator) identify(out *Out, h *header6, g *header4) bool {
-	size := header4Len + g.length
+	size := header4Len + g.segment
 	g.df = !h.frag && size > safeSize
 	switch {
 	case h.frag:
@@ -159,13 +167,13 @@ func (t *Translator) identify(out *Out, h *header6, g *header4) bool {
 	if size <= t.cfg.MTU4 {
 		return true
 	}
-	return size <= safeSize || h.frag && !h.fragment()
+	return !h.super && (size <= safeSize || h.frag && !h.fragment())
 }
 
 // emit4 emits the packet g with h's payload, in fragments if it is larger than the MTU.
 func (t *Translator) emit4(out *Out, h *header6, g *header4) {
 	room, offset := h.length, g.offset
-	if header4Len+h.length > t.cfg.MTU4 {
+	if header4Len+h.segment > t.cfg.MTU4 {
 		room = (t.cfg.MTU4 - header4Len) &^ 7
 	}
 	for at := 0; at == 0 || at < h.length; at += room {
@@ -188,14 +196,16 @@ func (t *Translator) emit4(out *Out, h *header6, g *header4) {
 // UDP packet without checksum (RFC 6935) keeps it so.
 func finish4(h *header6, g *header4, l4 []byte) {
 	minus, plus := h.src.sum()+h.dst.sum(), uint64(g.src)+uint64(g.dst)
-	switch h.proto {
-	case protoTCP:
+	switch {
+	case h.super:
+		adjustPartial(l4, h.proto, minus, plus)
+	case h.proto == protoTCP:
 		adjustAt(l4[16:], minus, plus)
-	case protoUDP:
+	case h.proto == protoUDP:
 		if l4[6]|l4[7] != 0 {
 			adjustUDP(l4[6:], minus, plus)
 		}
-	case protoICMP6:
+	case h.proto == protoICMP6:
 		minus = uint64(l4[0])<<8 + pseudo6(h.src, h.dst, protoICMP6, h.length)
 		l4[0] = echoTo4(l4[0])
 		adjustAt(l4[2:], minus, uint64(l4[0])<<8)

@@ -5,14 +5,18 @@ import "encoding/binary"
 // Translate4to6 translates an IPv4 packet (RFC 7915, section 4) and appends what it
 // emits to out. The packet must not lie in out's buffers.
 func (t *Translator) Translate4to6(out *Out, packet []byte) Result {
-	return t.to6(out, packet, false)
+	return t.to6(out, packet, 0, false)
 }
 
-// to6 translates an IPv4 packet; turned says that it is in an intrinsic hairpin.
-func (t *Translator) to6(out *Out, packet []byte, turned bool) Result {
+// to6 translates an IPv4 packet. segment is the payload of a packet on the wire if this
+// is a superpacket, else 0; turned says that it is in an intrinsic hairpin.
+func (t *Translator) to6(out *Out, packet []byte, segment int, turned bool) Result {
 	var h header4
 	if r := h.parse(packet, false); r != None {
 		return dropped(r)
+	}
+	if segment > 0 {
+		h.segment, h.super = min(segment, h.length), true
 	}
 	isError := h.proto == protoICMP4 && len(h.payload) > 0 && isError4(h.payload[0])
 	switch {
@@ -54,7 +58,7 @@ func (t *Translator) admit4(h *header4) Reason {
 			if len(p) < 8 {
 				return Malformed
 			}
-			if p[6]|p[7] == 0 {
+			if p[6]|p[7] == 0 && !h.super {
 				return t.admitNoChecksum(h)
 			}
 		case protoICMP4:
@@ -83,7 +87,7 @@ func (t *Translator) admitNoChecksum(h *header4) Reason {
 
 // admitSize4 finds out whether the packet fits on the IPv6 side.
 func (t *Translator) admitSize4(h *header4) Reason {
-	if h.df && t.size6(h) > t.cfg.MTU6 {
+	if (h.df || h.super) && t.size6(h) > t.cfg.MTU6 {
 		return TooBig
 	}
 	return None
@@ -92,9 +96,9 @@ func (t *Translator) admitSize4(h *header4) Reason {
 // size6 is the size of the IPv6 packet that h becomes if it is not fragmented here.
 func (t *Translator) size6(h *header4) int {
 	if h.fragment() {
-		return header6Len + fragmentLen + h.length
+		return header6Len + fragmentLen + h.segment
 	}
-	return header6Len + h.length
+	return header6Len + h.segment
 }
 
 func proto6(p uint8) uint8 {
@@ -115,7 +119,7 @@ func (t *Translator) class(c uint8) uint8 {
 func (t *Translator) emit6(out *Out, h *header4, g *header6) Result {
 	g.frag, g.id = h.fragment(), uint32(h.id)
 	room := h.length
-	if size := t.size6(h); size > t.ceiling6 && !h.df {
+	if size := t.size6(h); size > t.ceiling6 && !h.df && !h.super {
 		g.frag = true
 		room = (t.ceiling6 - header6Len - fragmentLen) &^ 7
 	}
@@ -139,16 +143,18 @@ func (t *Translator) emit6(out *Out, h *header4, g *header6) Result {
 // finish6 brings a transport header, in place in l4, in line with the new addresses.
 func finish6(h *header4, g *header6, l4 []byte) {
 	minus, plus := uint64(h.src)+uint64(h.dst), g.src.sum()+g.dst.sum()
-	switch h.proto {
-	case protoTCP:
+	switch {
+	case h.super:
+		adjustPartial(l4, h.proto, minus, plus)
+	case h.proto == protoTCP:
 		adjustAt(l4[16:], minus, plus)
-	case protoUDP:
+	case h.proto == protoUDP:
 		if l4[6]|l4[7] == 0 {
 			minus, plus = 0, pseudo6(g.src, g.dst, protoUDP, h.length)+sum(h.payload)
 			binary.BigEndian.PutUint16(l4[6:], 0xffff) // one's complement of an empty sum
 		}
 		adjustUDP(l4[6:], minus, plus)
-	case protoICMP4:
+	case h.proto == protoICMP4:
 		minus = uint64(l4[0]) << 8
 		l4[0] = echoTo6(l4[0])
 		adjustAt(l4[2:], minus, uint64(l4[0])<<8+pseudo6(g.src, g.dst, protoICMP6, h.length))

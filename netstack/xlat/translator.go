@@ -78,6 +78,21 @@ func (t *Translator) Translate(out *Out, packet []byte) Result {
 	return t.Translate6to4(out, packet)
 }
 
+// TranslateSuper translates a superpacket, as kernels hand them to drivers that offer
+// segmentation offload: TCP or UDP headers in front of the payload of many packets, each
+// with segment bytes of it, and in place of the transport checksum the sum of the
+// pseudo-header. It emits one superpacket of the other family, or an answer. headers is
+// the length of the transport header.
+func (t *Translator) TranslateSuper(out *Out, packet []byte, headers, segment int) Result {
+	if len(packet) == 0 || segment <= 0 || headers < 8 {
+		return dropped(Malformed)
+	}
+	if packet[0]>>4 == 4 {
+		return t.to6(out, packet, headers+segment, false)
+	}
+	return t.from6(out, packet, headers+segment)
+}
+
 // Map4 returns the IPv6 address that stands for a.
 func (t *Translator) Map4(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is4() {
