@@ -223,7 +223,7 @@ func (b Remove) encode(e *encoder) {
 	e.text(b.Reason)
 	e.flag(b.Distrust)
 	e.uint(uint64(len(b.Cut)))
-	for _, actor := range slices.SortedFunc(maps.Keys(b.Cut), compareActors) {
+	for _, actor := range slices.SortedFunc(maps.Keys(b.Cut), crdt.ActorID.Compare) {
 		head := b.Cut[actor]
 		e.fixed(actor[:])
 		e.uint(head.Seq)
@@ -243,7 +243,7 @@ func (d *decoder) remove() Remove {
 		actors = append(actors, actor)
 		b.Cut[actor] = head
 	}
-	if !ascending(actors, compareActors) {
+	if !ascending(actors, crdt.ActorID.Compare) {
 		d.fail("the actors of a cut are repeated or out of order")
 	}
 	return b

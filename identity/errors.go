@@ -2,59 +2,26 @@ package identity
 
 import (
 	"errors"
-	"fmt"
+
+	"starling.dev/starling/api"
 )
 
-// The codes of what a person can run into while joining. They travel in a
-// [Refusal] and appear in the API's errors unchanged.
-const (
-	// CodeTokenInvalid: the token is mistyped, or its grant is unknown or void.
-	CodeTokenInvalid = "TokenInvalid"
-	// CodeTokenExpired: by the sponsor's clock the token's time is over.
-	CodeTokenExpired = "TokenExpired"
-	// CodeTokenUsed: another machine joined with this token.
-	CodeTokenUsed = "TokenUsed"
-	// CodeWrongCluster: the machine that answered is not of the token's cluster.
-	CodeWrongCluster = "WrongCluster"
-	// CodeClockSkew: the clocks of newcomer and sponsor differ by over [MaxClockSkew].
-	CodeClockSkew = "ClockSkew"
-	// CodeNameTaken: another machine holds the name.
-	CodeNameTaken = "NameTaken"
-	// CodeNotSponsor: only the grant's sponsor may redeem the token; the error names it.
-	CodeNotSponsor = "NotSponsor"
-	// CodeMachineRemoved: the newcomer's key was removed from this cluster.
-	CodeMachineRemoved = "MachineRemoved"
-	// CodeNotPermitted: the machine or the root key may not do this.
-	CodeNotPermitted = "NotPermitted"
-	// CodeInvalid: a message or a name is malformed.
-	CodeInvalid = "Invalid"
-)
-
-// Error is an error with a code for programs and one sentence for people.
-type Error struct {
-	Code    string
-	Message string
-}
-
-// Error returns the sentence.
-func (e *Error) Error() string { return e.Message }
-
-// CodeOf returns the code of the first *Error or *Refusal in err's chain, or "".
-func CodeOf(err error) string {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Code
-	}
-	if r, ok := errors.AsType[*Refusal](err); ok {
-		return r.Code
-	}
-	return ""
-}
-
-func errorf(code, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
-}
-
-// Sentinels of the log. Wrapped errors say which record and why.
+// Errors that a person can run into are *api.Error, or a *Refusal that came from
+// another machine, with one of these codes of package api:
+//
+//	TokenInvalid    mistyped, or its grant is unknown or void
+//	TokenExpired    by the sponsor's clock
+//	TokenUsed       another machine joined with it
+//	WrongCluster    the machine that answered is not of the token's cluster
+//	ClockSkew       newcomer and sponsor differ by over MaxClockSkew
+//	NameTaken       another machine holds the name
+//	NotSponsor      only the grant's sponsor redeems; the Refusal names it
+//	MachineRemoved  the newcomer's key was removed
+//	Unauthorized    the machine or the root key may not do this
+//	NotFound        there is no such machine
+//	Invalid         a name, an address or a message is malformed
+//
+// The log and its readers use these sentinels; wrapped errors say which record and why.
 var (
 	// ErrMalformed: the bytes are not a canonical record. They are dropped.
 	ErrMalformed = errors.New("malformed authorisation record")
@@ -63,9 +30,21 @@ var (
 	// ErrStranger: the issuer was never admitted in the record's own past. The record
 	// is dropped, by every replica alike.
 	ErrStranger = errors.New("authorisation record of a stranger")
-	// ErrAuthMissing: a change names authorisation heads that are not here yet. The
-	// change waits unfolded.
-	ErrAuthMissing = errors.New("authorisation records not here yet")
-	// ErrRefused: the change has no effect. It stays visible.
+	// ErrRefused: the change has no effect. It stays visible. (A change that must wait
+	// for records gets crdt.ErrNotYet instead.)
 	ErrRefused = errors.New("change refused")
+	// ErrStrangerKey: the other side of a connection showed a key that the
+	// authorisation log does not admit.
+	ErrStrangerKey = errors.New("the peer's key is not a member's")
 )
+
+// CodeOf returns the api code in err's chain, "" if there is none.
+func CodeOf(err error) string {
+	if e, ok := errors.AsType[*api.Error](err); ok {
+		return e.Code
+	}
+	if r, ok := errors.AsType[*Refusal](err); ok {
+		return r.Code
+	}
+	return ""
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 )
 
@@ -134,7 +135,7 @@ type Peer struct {
 type Refusal struct {
 	Code    string
 	Message string
-	// Sponsor and Addresses say where to go with CodeNotSponsor.
+	// Sponsor and Addresses say where to go with api.NotSponsor.
 	Sponsor   crdt.MachineID
 	Addresses []string
 }
@@ -148,10 +149,10 @@ func RefusalFor(err error) *Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r
 	}
-	if e, ok := errors.AsType[*Error](err); ok {
+	if e, ok := errors.AsType[*api.Error](err); ok {
 		return &Refusal{Code: e.Code, Message: e.Message}
 	}
-	return &Refusal{Code: CodeInvalid, Message: "the sponsor could not admit the machine; its log says why"}
+	return &Refusal{Code: api.Invalid, Message: "the sponsor could not admit the machine; its log says why"}
 }
 
 const (

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 )
 
@@ -139,7 +140,7 @@ func CheckName(name string) error {
 		bad = c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9')
 	}
 	if bad {
-		return errorf(CodeInvalid, "%q is not a usable name; use 1 to %d of a-z, 0-9 and inner hyphens", name, maxName)
+		return api.Errorf(api.Invalid, "%q is not a usable name; use 1 to %d of a-z, 0-9 and inner hyphens", name, maxName)
 	}
 	return nil
 }

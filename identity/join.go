@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 )
 
@@ -69,7 +70,7 @@ func (n Newcomer) Open(hello Hello, reply JoinReply) (*Log, error) {
 		return nil, fmt.Errorf("join: the server's answer is unusable: %w", err)
 	}
 	if _, ok := l.Snapshot().Admitted(publicOf(n.Key)); !ok {
-		return nil, errorf(CodeInvalid, "join: the server answered with a log in which this machine is not a member; try another machine")
+		return nil, api.Errorf(api.Invalid, "join: the server answered with a log in which this machine is not a member; try another machine")
 	}
 	return l, nil
 }
@@ -77,7 +78,7 @@ func (n Newcomer) Open(hello Hello, reply JoinReply) (*Log, error) {
 // Hello is what this machine, by its public key, shows to a newcomer.
 func (l *Log) Hello(server ed25519.PublicKey) (Hello, error) {
 	if _, ok := l.Snapshot().Admitted(server); !ok {
-		return Hello{}, errorf(CodeNotPermitted, "this machine is not a member of the cluster, so it can't let others join")
+		return Hello{}, api.Errorf(api.Unauthorized, "this machine is not a member of the cluster, so it can't let others join")
 	}
 	return Hello{Genesis: l.genesis, Chain: l.Chain(IDOf(server))}, nil
 }
@@ -129,7 +130,7 @@ func (c *chainWalk) record(i int) {
 func (h Hello) Verify(cluster [16]byte, server ed25519.PublicKey) error {
 	id := h.Genesis.ID()
 	if id.Prefix() != cluster {
-		return errorf(CodeWrongCluster, "the machine that answered belongs to cluster %s (%s), the token to another (%x…); check the address and the token", h.Genesis.Name, id, cluster[:8])
+		return api.Errorf(api.WrongCluster, "the machine that answered belongs to cluster %s (%s), the token to another (%x…); check the address and the token", h.Genesis.Name, id, cluster[:8])
 	}
 	v := chainCheck{
 		genesis: h.Genesis, id: id,
@@ -137,11 +138,11 @@ func (h Hello) Verify(cluster [16]byte, server ed25519.PublicKey) error {
 	}
 	for _, raw := range h.Chain {
 		if err := v.record(raw); err != nil {
-			return errorf(CodeWrongCluster, "the machine that answered can't prove that it belongs to cluster %s: %v", id, err)
+			return api.Errorf(api.WrongCluster, "the machine that answered can't prove that it belongs to cluster %s: %v", id, err)
 		}
 	}
 	if !v.members[IDOf(server)] {
-		return errorf(CodeWrongCluster, "the machine that answered can't prove that it belongs to cluster %s: its key was not admitted", id)
+		return api.Errorf(api.WrongCluster, "the machine that answered can't prove that it belongs to cluster %s: its key was not admitted", id)
 	}
 	return nil
 }

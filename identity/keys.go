@@ -30,8 +30,7 @@ const maxKeyFile = 4096
 // IDOf is the ID of the holder of a key: the first 16 bytes of the SHA-256 of the
 // public key. Root keys have IDs of the same form.
 func IDOf(pub ed25519.PublicKey) crdt.MachineID {
-	sum := sha256.Sum256(pub)
-	return crdt.MachineID(sum[:16])
+	return crdt.MachineIDOf(pub)
 }
 
 // NewKey makes a key from 32 bytes of rnd.

@@ -1,10 +1,7 @@
 package identity
 
 import (
-	"crypto/ed25519"
-	"crypto/sha256"
 	"fmt"
-	"maps"
 	"slices"
 
 	"starling.dev/starling/crdt"
@@ -26,6 +23,9 @@ type Log struct {
 	admits  map[crdt.MachineID][]int // by the admitted key, counted or not
 	waiting waiting
 	view    *Snapshot // nil when the log grew since it was made
+	// verdicts are what Permits has found: why not, "" if permitted. They are final,
+	// so growth leaves them be.
+	verdicts map[verdictKey]string
 }
 
 // node is a record in its place. It never changes.
@@ -54,6 +54,8 @@ func NewLog(g Genesis) (*Log, error) {
 		index:   map[crdt.ID]int{},
 		heads:   map[crdt.ID]struct{}{},
 		admits:  map[crdt.MachineID][]int{},
+
+		verdicts: map[verdictKey]string{},
 	}, nil
 }
 
@@ -207,67 +209,8 @@ func (l *Log) proven(a Admit, before past) bool {
 	return ok && verifyProof(l.id, grant.TokenKey, a)
 }
 
-// Heads are the records that no other names as a parent, ascending. They stand for
-// the whole log: a change and a record name them to say what they had seen.
-func (l *Log) Heads() []crdt.ID {
-	return slices.SortedFunc(maps.Keys(l.heads), compareIDs)
-}
-
-// Digest is equal for two logs exactly if they hold the same records.
-func (l *Log) Digest() crdt.ID { return digest(l.id, l.Heads()) }
-
-func digest(cluster ClusterID, heads []crdt.ID) crdt.ID {
-	e := &encoder{}
-	e.fixed(cluster[:])
-	for _, h := range heads {
-		e.fixed(h[:])
-	}
-	return sha256.Sum256(e.buf)
-}
-
-// Missing returns what a peer with the given heads lacks, parents before children, at
-// most limit bytes but at least one record. Heads unknown here are passed over: the
-// peer is ahead there. A peer that was sent a part asks again with its new heads.
-func (l *Log) Missing(heads []crdt.ID, limit int) [][]byte {
-	theirs := l.reach(heads)
-	var out [][]byte
-	for i, nd := range l.nodes {
-		if theirs.has(i) {
-			continue
-		}
-		if limit -= len(nd.rec.raw); limit < 0 && len(out) > 0 {
-			break
-		}
-		out = append(out, nd.rec.raw)
-	}
-	return out
-}
-
 // Has reports whether the record is attached.
 func (l *Log) Has(id crdt.ID) bool {
 	_, ok := l.index[id]
 	return ok
-}
-
-// reach is the set of the known heads and all that they have seen.
-func (l *Log) reach(heads []crdt.ID) past {
-	var pasts []past
-	var points []int
-	for _, h := range heads {
-		if i, ok := l.index[h]; ok {
-			pasts = append(pasts, l.nodes[i].past)
-			points = append(points, i)
-		}
-	}
-	return union(pasts, points)
-}
-
-// Sign makes a record on top of everything that the log holds. The clock is a hybrid
-// logical clock's reading (Unix milliseconds << 16). The record is not added.
-func (l *Log) Sign(key ed25519.PrivateKey, clock uint64, body Body) (Record, error) {
-	stamp := clock
-	for h := range l.heads {
-		stamp = max(stamp, l.nodes[l.index[h]].stamp+1)
-	}
-	return SignRecord(l.id, key, l.Heads(), stamp, body)
 }

@@ -7,12 +7,13 @@ import (
 	"slices"
 	"time"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 )
 
 // The methods in this file state something in the name of a key: they sign records,
 // add them to the log and return them. The caller makes them durable before any leaves
-// the machine. A statement that would not count is refused with CodeNotPermitted
+// the machine. A statement that would not count is refused with api.Unauthorized
 // and leaves the log as it was.
 
 // MaxTokenLife bounds how long a token may be good for.
@@ -28,7 +29,7 @@ func (l *Log) issue(key ed25519.PrivateKey, clock uint64, body Body) (Record, er
 		return Record{}, err
 	}
 	if why := l.preview(rec); why != "" {
-		return Record{}, errorf(CodeNotPermitted, "this %s is not permitted: %s", rec.Kind, why)
+		return Record{}, api.Errorf(api.Unauthorized, "this %s is not permitted: %s", rec.Kind, why)
 	}
 	if _, err := l.Add(rec.raw); err != nil {
 		return Record{}, fmt.Errorf("add own %s record: %w", rec.Kind, err)
@@ -59,10 +60,10 @@ type Invitation struct {
 // log; the token exists nowhere but in the result.
 func (l *Log) Invite(key ed25519.PrivateKey, in Invitation, rnd io.Reader) (Token, Record, error) {
 	if m, ok := l.Snapshot().ByID(in.Sponsor); !ok || m.Removed {
-		return Token{}, Record{}, errorf(CodeInvalid, "invite: the sponsor %s is not a member of this cluster", in.Sponsor)
+		return Token{}, Record{}, api.Errorf(api.NotFound, "invite: the sponsor %s is not a member of this cluster", in.Sponsor)
 	}
 	if in.Life <= 0 || in.Life > MaxTokenLife {
-		return Token{}, Record{}, errorf(CodeInvalid, "invite: a token lives up to %v, not %v", MaxTokenLife, in.Life)
+		return Token{}, Record{}, api.Errorf(api.Invalid, "invite: a token lives up to %v, not %v", MaxTokenLife, in.Life)
 	}
 	token, err := NewToken(l.id, in.Addresses, rnd)
 	if err != nil {
@@ -85,10 +86,10 @@ func (l *Log) Invite(key ed25519.PrivateKey, in Invitation, rnd io.Reader) (Toke
 func (l *Log) RemoveMachine(key ed25519.PrivateKey, clock uint64, r Remove) ([]Record, error) {
 	m, ok := l.Snapshot().ByID(r.Machine)
 	if !ok {
-		return nil, errorf(CodeInvalid, "remove machine %s: no such machine", r.Machine)
+		return nil, api.Errorf(api.NotFound, "remove machine %s: no such machine", r.Machine)
 	}
 	if m.Removed {
-		return nil, errorf(CodeMachineRemoved, "remove machine %s: it is removed already", m.Name)
+		return nil, api.Errorf(api.MachineRemoved, "remove machine %s: it is removed already", m.Name)
 	}
 	if IDOf(publicOf(key)) == r.Machine {
 		return l.leave(key, clock, r)
@@ -118,10 +119,10 @@ func (l *Log) leave(key ed25519.PrivateKey, clock uint64, r Remove) ([]Record, e
 func (l *Log) RestoreMachine(root ed25519.PrivateKey, clock uint64, id crdt.MachineID) (Record, error) {
 	m, ok := l.Snapshot().ByID(id)
 	if !ok {
-		return Record{}, errorf(CodeInvalid, "restore machine %s: no such machine", id)
+		return Record{}, api.Errorf(api.NotFound, "restore machine %s: no such machine", id)
 	}
 	if !l.genesis.isRoot(IDOf(publicOf(root))) {
-		return Record{}, errorf(CodeNotPermitted, "restore machine %s: only a root key restores", m.Name)
+		return Record{}, api.Errorf(api.Unauthorized, "restore machine %s: only a root key restores", m.Name)
 	}
 	return l.issue(root, clock, Admit{PublicKey: m.PublicKey, Name: m.Claimed})
 }
@@ -132,7 +133,7 @@ func (l *Log) RenameMachine(key ed25519.PrivateKey, clock uint64, id crdt.Machin
 		return Record{}, err
 	}
 	if holder, taken := l.Snapshot().ByName(name); taken && holder.ID != id {
-		return Record{}, errorf(CodeNameTaken, "the name %q belongs to machine %s; choose another", name, holder.ID)
+		return Record{}, api.Errorf(api.NameTaken, "the name %q belongs to machine %s; choose another", name, holder.ID)
 	}
 	return l.issue(key, clock, Rename{Machine: id, Name: name})
 }
@@ -158,7 +159,7 @@ func (l *Log) syncVoters(key ed25519.PrivateKey, clock uint64, leaving crdt.Mach
 			return out, nil
 		}
 		rec, err := l.issue(key, clock, next)
-		if CodeOf(err) == CodeNotPermitted {
+		if CodeOf(err) == api.Unauthorized {
 			return out, nil
 		}
 		if err != nil {

@@ -29,7 +29,7 @@ func union(pasts []past, points []int) past {
 		all = append(all, span{i, i + 1})
 	}
 	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	var out past
+	out := past{}
 	for _, s := range all {
 		if n := len(out); n > 0 && s.from <= out[n-1].to {
 			out[n-1].to = max(out[n-1].to, s.to)

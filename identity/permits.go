@@ -12,35 +12,82 @@ import (
 // personPrefix begins the authors that are people.
 const personPrefix = "user:"
 
+// maxVerdicts bounds what Permits remembers.
+const maxVerdicts = 8192
+
+// verdictKey is all that the verdict of Permits depends on.
+type verdictKey struct {
+	seen   crdt.ID // digest of the authorisation heads
+	signer crdt.MachineID
+}
+
+// Permits decides whether a change is within its signer's authority as its author saw
+// it: nil, an error that wraps [ErrRefused] with the reason, or crdt.ErrNotYet while
+// the authorisation heads that it names are not here. Only what those heads reach
+// is looked at, so the verdict is final: nothing that arrives later alters it, and all
+// replicas agree on it at once.
+//
+// Cuts that the author had not seen are the business of [Snapshot.PermitsAt]. A
+// person is vouched for by the machine that signed (docs/adr/0030). Signatures are
+// checked by package crdt.
+func (l *Log) Permits(c crdt.Change) error {
+	s := l.Snapshot()
+	seen, err := s.reach(c.Auth)
+	if err != nil {
+		return err
+	}
+	key := verdictKey{digest(l.id, c.Auth), c.Signer}
+	why, known := l.verdicts[key]
+	if !known {
+		why = s.judge.within(seen).refuseSigner(c.Signer, seen)
+		if len(l.verdicts) >= maxVerdicts {
+			clear(l.verdicts)
+		}
+		l.verdicts[key] = why
+	}
+	if why != "" {
+		return fmt.Errorf("%w: %s", ErrRefused, why)
+	}
+	return nil
+}
+
+// refuseSigner says why a machine had no authority at one place; "" if it had.
+func (v *view) refuseSigner(m crdt.MachineID, seen past) string {
+	if !v.admitted(m, seen) {
+		return fmt.Sprintf("machine %s, which signed it, was not admitted in what it names as seen", m)
+	}
+	for _, c := range v.cutsOf(m) {
+		if seen.has(c) && !v.restored(m, c, seen) {
+			return fmt.Sprintf("machine %s, which signed it, was removed by record %s", m, v.nodes[c].rec.id)
+		}
+	}
+	return ""
+}
+
 // Entry is where a change stands: in which actor's log, at which place.
 type Entry struct {
 	Actor crdt.ActorID
 	crdt.Head
 }
 
-// Permits decides whether a change counts: nil, or an error that wraps ErrRefused
-// with the reason, or ErrAuthMissing if the change must wait for records. The verdict
-// depends on the change, its entry and the set of records, so that all replicas judge
-// alike. It can change when a removal or a restoration arrives; see [Snapshot.Changed].
-//
-// The change's signatures, and that a loop's signer is the machine of the actor, are
-// the log's business (package crdt), not checked here. A person is vouched for by
-// the machine that signed (docs/adr/0030).
-func (s *Snapshot) Permits(c crdt.Change, at Entry) error {
+// PermitsAt decides as [Log.Permits] does, and also holds the change against every
+// valid cut of its signer, seen by its author or not. The verdict follows from the
+// change, its entry and the set of records, so that replicas with the same records
+// agree; it can change when a record arrives, and whoever keeps verdicts judges the
+// machines in [Snapshot.Changed] again.
+func (s *Snapshot) PermitsAt(c crdt.Change, at Entry) error {
 	seen, err := s.reach(c.Auth)
 	if err != nil {
 		return err
 	}
-	if !s.judge.admitted(c.Signer, seen) {
-		return fmt.Errorf("%w: machine %s, which signed it, was not admitted in what it names as seen", ErrRefused, c.Signer)
+	if why := s.judge.refuseSigner(c.Signer, seen); why != "" {
+		return fmt.Errorf("%w: %s", ErrRefused, why)
 	}
 	for _, cut := range s.judge.cutsOf(c.Signer) {
-		if s.judge.restored(c.Signer, cut, seen) {
-			continue
-		}
-		r, _ := removal(s.judge.nodes[cut].rec.Body)
-		if seen.has(cut) || !r.spares(c.Author, at) {
-			return fmt.Errorf("%w: machine %s, which signed it, was removed by record %s", ErrRefused, c.Signer, s.judge.nodes[cut].rec.id)
+		nd := s.judge.nodes[cut]
+		r, _ := removal(nd.rec.Body)
+		if !r.spares(c.Author, at) && !s.judge.restored(c.Signer, cut, seen) {
+			return fmt.Errorf("%w: it lies outside the cut of machine %s, which signed it, by record %s", ErrRefused, c.Signer, nd.rec.id)
 		}
 	}
 	return nil
@@ -63,7 +110,7 @@ func (s *Snapshot) reach(heads []crdt.ID) (past, error) {
 	for _, h := range heads {
 		i, ok := s.judge.index[h]
 		if !ok {
-			return nil, fmt.Errorf("%w: %s", ErrAuthMissing, h)
+			return nil, fmt.Errorf("%w: authorisation record %s", crdt.ErrNotYet, h)
 		}
 		pasts = append(pasts, s.judge.nodes[i].past)
 		points = append(points, i)
@@ -71,9 +118,9 @@ func (s *Snapshot) reach(heads []crdt.ID) (past, error) {
 	return union(pasts, points), nil
 }
 
-// Changed lists, ascending, the machines whose earlier changes may be judged otherwise
-// than in an older snapshot of the same log: a cut became valid or void, was lifted, or
-// an admission lost or gained its standing.
+// Changed lists, ascending, the machines whose earlier changes PermitsAt may judge
+// otherwise than in an older snapshot of the same log: a cut became valid or void, was
+// lifted, or an admission lost or gained its standing.
 func (s *Snapshot) Changed(old *Snapshot) []crdt.MachineID {
 	ids := map[crdt.MachineID]bool{}
 	for _, in := range []*Snapshot{s, old} {
@@ -92,6 +139,6 @@ func (s *Snapshot) standing(id crdt.MachineID) []crdt.ID {
 	for _, i := range append(s.judge.counting(s.judge.admits[id]), s.judge.cutsOf(id)...) {
 		out = append(out, s.judge.nodes[i].rec.id)
 	}
-	slices.SortFunc(out, compareIDs)
+	slices.SortFunc(out, crdt.ID.Compare)
 	return out
 }

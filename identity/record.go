@@ -66,7 +66,7 @@ func (r Record) Bytes() []byte { return r.raw }
 // SignRecord makes a record. Parents may come in any order.
 func SignRecord(cluster ClusterID, key ed25519.PrivateKey, parents []crdt.ID, stamp uint64, body Body) (Record, error) {
 	parents = slices.Clone(parents)
-	slices.SortFunc(parents, compareIDs)
+	slices.SortFunc(parents, crdt.ID.Compare)
 	parents = slices.Compact(parents)
 	e := &encoder{}
 	e.byte(RecordVersion)
@@ -129,7 +129,7 @@ func (d *decoder) ids(limit int) []crdt.ID {
 	for range d.count(limit) {
 		var id crdt.ID
 		d.fixed(id[:])
-		if d.err == nil && len(ids) > 0 && compareIDs(ids[len(ids)-1], id) >= 0 {
+		if d.err == nil && len(ids) > 0 && crdt.ID.Compare(ids[len(ids)-1], id) >= 0 {
 			d.fail("record IDs are repeated or out of order")
 		}
 		if d.err != nil {
@@ -153,6 +153,4 @@ func signed(cluster ClusterID, content []byte) []byte {
 	return slices.Concat([]byte(signingContext), cluster[:], content)
 }
 
-func compareIDs(a, b crdt.ID) int             { return bytes.Compare(a[:], b[:]) }
 func compareMachines(a, b crdt.MachineID) int { return bytes.Compare(a[:], b[:]) }
-func compareActors(a, b crdt.ActorID) int     { return bytes.Compare(a[:], b[:]) }

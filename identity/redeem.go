@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 )
 
@@ -33,7 +34,7 @@ type Replacement struct{ Cut crdt.Heads }
 // records that it returns are in the log; persist them before the newcomer hears of
 // them. That a token is good for one machine is decided here alone, which is why only
 // the sponsor redeems. A newcomer that asks again because the answer was lost is
-// admitted already: no records, no error. Errors are a *Refusal or *Error with one of
+// admitted already: no records, no error. Errors are a *Refusal or *api.Error with one of
 // the codes in errors.go.
 func (l *Log) Redeem(sponsor ed25519.PrivateKey, r Redemption) ([]Record, error) {
 	if err := r.validate(l.id); err != nil {
@@ -45,7 +46,7 @@ func (l *Log) Redeem(sponsor ed25519.PrivateKey, r Redemption) ([]Record, error)
 	}
 	s := l.Snapshot()
 	if m, ok := s.ByKey(r.Request.PublicKey); ok && m.Removed {
-		return nil, errorf(CodeMachineRemoved, "this machine was removed from the cluster as %q; run `peer leave --purge` on it to get a new key, then join again", m.Name)
+		return nil, api.Errorf(api.MachineRemoved, "this machine was removed from the cluster as %q; run `peer leave --purge` on it to get a new key, then join again", m.Name)
 	} else if ok {
 		return nil, nil
 	}
@@ -67,13 +68,13 @@ func (l *Log) Redeem(sponsor ed25519.PrivateKey, r Redemption) ([]Record, error)
 // validate checks what depends on the request and its connection only.
 func (r Redemption) validate(cluster ClusterID) error {
 	if !bytes.Equal(r.Request.PublicKey, r.PeerKey) {
-		return errorf(CodeInvalid, "the request is for another key than the connection's")
+		return api.Errorf(api.Invalid, "the request is for another key than the connection's")
 	}
 	if err := CheckName(r.Request.Name); err != nil {
 		return err
 	}
 	if !verifyProof(cluster, r.Request.TokenKey, r.admit(crdt.ID{})) {
-		return errorf(CodeTokenInvalid, "the token does not prove this request; copy the whole join line again from `peer invite`")
+		return api.Errorf(api.TokenInvalid, "the token does not prove this request; copy the whole join line again from `peer invite`")
 	}
 	return nil
 }
@@ -94,10 +95,10 @@ func (l *Log) redeemable(sponsor crdt.MachineID, r Redemption) (int, error) {
 	s := l.Snapshot()
 	i, ok := s.judge.grantOf(r.Request.TokenKey)
 	if !ok {
-		return 0, errorf(CodeTokenInvalid, "this cluster knows no such token; if it was just made, go to the machine that made it, else make a new one with `peer invite`")
+		return 0, api.Errorf(api.TokenInvalid, "this cluster knows no such token; if it was just made, go to the machine that made it, else make a new one with `peer invite`")
 	}
 	if why := s.judge.refuse(i); why != "" {
-		return 0, errorf(CodeTokenInvalid, "the token's grant does not count: %s; make a new one with `peer invite`", why)
+		return 0, api.Errorf(api.TokenInvalid, "the token's grant does not count: %s; make a new one with `peer invite`", why)
 	}
 	grant := s.judge.nodes[i].rec.Body.(Grant)
 	if grant.Sponsor != sponsor {
@@ -106,7 +107,7 @@ func (l *Log) redeemable(sponsor crdt.MachineID, r Redemption) (int, error) {
 	for _, use := range s.judge.uses[s.judge.nodes[i].rec.id] {
 		a, _ := admission(s.judge.nodes[use].rec.Body)
 		if !bytes.Equal(a.PublicKey, r.Request.PublicKey) {
-			return 0, errorf(CodeTokenUsed, "the token was used by machine %q; make a new one with `peer invite`", a.Name)
+			return 0, api.Errorf(api.TokenUsed, "the token was used by machine %q; make a new one with `peer invite`", a.Name)
 		}
 	}
 	return i, nil
@@ -115,10 +116,10 @@ func (l *Log) redeemable(sponsor crdt.MachineID, r Redemption) (int, error) {
 func (s *Snapshot) notSponsor(sponsor crdt.MachineID) error {
 	m, ok := s.ByID(sponsor)
 	if !ok || m.Removed {
-		return errorf(CodeTokenInvalid, "the token's sponsor is no longer in the cluster; make a new token with `peer invite`")
+		return api.Errorf(api.TokenInvalid, "the token's sponsor is no longer in the cluster; make a new token with `peer invite`")
 	}
 	return &Refusal{
-		Code:    CodeNotSponsor,
+		Code:    api.NotSponsor,
 		Message: fmt.Sprintf("only machine %q can redeem this token; join there, or make a new token here with `peer invite`", m.Name),
 		Sponsor: sponsor,
 	}
@@ -140,11 +141,11 @@ func (v *view) grantOf(tokenKey ed25519.PublicKey) (int, bool) {
 func (r Redemption) timely(g Grant) error {
 	now := r.Now.UnixMilli()
 	if late := now - int64(g.ExpiresUnixMillis); late > 0 {
-		return errorf(CodeTokenExpired, "the token expired %v ago; make a new one with `peer invite`", millis(late))
+		return api.Errorf(api.TokenExpired, "the token expired %v ago; make a new one with `peer invite`", millis(late))
 	}
 	skew := int64(r.Request.ClockUnixMillis) - now
 	if limit := MaxClockSkew.Milliseconds(); skew > limit || skew < -limit {
-		return errorf(CodeClockSkew, "the newcomer's clock is %v off the sponsor's (%v at most); set the clocks, by NTP if possible, and join again", millis(skew), MaxClockSkew)
+		return api.Errorf(api.ClockSkew, "the newcomer's clock is %v off the sponsor's (%v at most); set the clocks, by NTP if possible, and join again", millis(skew), MaxClockSkew)
 	}
 	return nil
 }
@@ -159,13 +160,13 @@ func (r Redemption) body(s *Snapshot, sponsor crdt.MachineID, grant crdt.ID) (Bo
 	holder, taken := s.ByName(name)
 	switch {
 	case !taken && r.Request.Replace && !s.remembers(name):
-		return nil, errorf(CodeInvalid, "there is no machine %q to replace; join without --replace", name)
+		return nil, api.Errorf(api.NotFound, "there is no machine %q to replace; join without --replace", name)
 	case !taken:
 		return r.admit(grant), nil
 	case !r.Request.Replace:
-		return nil, errorf(CodeNameTaken, "the name %q belongs to another machine (%s); choose another with --name, or take a dead machine's place with --replace %s", name, holder.ID, name)
+		return nil, api.Errorf(api.NameTaken, "the name %q belongs to another machine (%s); choose another with --name, or take a dead machine's place with --replace %s", name, holder.ID, name)
 	case holder.ID == sponsor || r.Replace == nil:
-		return nil, errorf(CodeNameTaken, "machine %q is not dead, it was heard of just now; only a silent machine can be replaced", name)
+		return nil, api.Errorf(api.NameTaken, "machine %q is not dead, it was heard of just now; only a silent machine can be replaced", name)
 	}
 	return Replace{
 		Admit:  r.admit(grant),

@@ -26,10 +26,6 @@ type Trust interface {
 	Admitted(pub ed25519.PublicKey) (Machine, bool)
 }
 
-// ErrStrangerKey: the other side of a connection showed a key that the authorisation
-// log does not admit.
-var ErrStrangerKey = errors.New("the peer's key is not a member's")
-
 // Certificate wraps a machine's key in a self-signed certificate. TLS wants one; peers
 // look at nothing in it but the key.
 func Certificate(key ed25519.PrivateKey) (tls.Certificate, error) {

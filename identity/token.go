@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"starling.dev/starling/api"
 )
 
 // tokenPrefix names the format and its version.
@@ -76,10 +78,10 @@ func ParseToken(text string) (Token, error) {
 	text = strings.ToLower(strings.TrimSpace(text))
 	body, ok := strings.CutPrefix(text, tokenPrefix)
 	if !ok {
-		return Token{}, errorf(CodeTokenInvalid, "this is not a token: a token begins with %q; copy the whole of it from `peer invite`", tokenPrefix)
+		return Token{}, api.Errorf(api.TokenInvalid, "this is not a token: a token begins with %q; copy the whole of it from `peer invite`", tokenPrefix)
 	}
 	if len(text) > maxTokenText {
-		return Token{}, errorf(CodeTokenInvalid, "the token has %d characters, more than the %d a token may have", len(text), maxTokenText)
+		return Token{}, api.Errorf(api.TokenInvalid, "the token has %d characters, more than the %d a token may have", len(text), maxTokenText)
 	}
 	raw, err := decodeTokenText(body)
 	if err != nil {
@@ -87,11 +89,11 @@ func ParseToken(text string) (Token, error) {
 	}
 	payload, sum := raw[:len(raw)-checksumSize], raw[len(raw)-checksumSize:]
 	if !bytes.Equal(sum, tokenChecksum(payload)) {
-		return Token{}, errorf(CodeTokenInvalid, "the token is mistyped or cut short (its checksum does not match); copy the whole of it again")
+		return Token{}, api.Errorf(api.TokenInvalid, "the token is mistyped or cut short (its checksum does not match); copy the whole of it again")
 	}
 	t, err := decodeToken(payload)
 	if err != nil {
-		return Token{}, errorf(CodeTokenInvalid, "the token can't be read (%v); make a new one with `peer invite`", err)
+		return Token{}, api.Errorf(api.TokenInvalid, "the token can't be read (%v); make a new one with `peer invite`", err)
 	}
 	return t, nil
 }
@@ -99,11 +101,11 @@ func ParseToken(text string) (Token, error) {
 func decodeTokenText(body string) ([]byte, error) {
 	raw, err := tokenText.DecodeString(body)
 	if at, ok := errors.AsType[base32.CorruptInputError](err); ok && int(at) < len(body) {
-		return nil, errorf(CodeTokenInvalid, "the token is mistyped: character %d, %q, never occurs in one", len(tokenPrefix)+int(at)+1, body[at])
+		return nil, api.Errorf(api.TokenInvalid, "the token is mistyped: character %d, %q, never occurs in one", len(tokenPrefix)+int(at)+1, body[at])
 	}
 	// Encoding again finds lengths that no encoder produces, and bits left over.
 	if err != nil || len(raw) <= checksumSize || tokenText.EncodeToString(raw) != body {
-		return nil, errorf(CodeTokenInvalid, "the token is cut short or mistyped at its end; copy the whole of it again")
+		return nil, api.Errorf(api.TokenInvalid, "the token is cut short or mistyped at its end; copy the whole of it again")
 	}
 	return raw, nil
 }
@@ -113,7 +115,7 @@ func (t Token) encode() ([]byte, error) {
 	e.fixed(t.Cluster[:])
 	e.fixed(t.Seed[:])
 	if len(t.Addresses) == 0 || len(t.Addresses) > maxTokenAddress {
-		return nil, errorf(CodeInvalid, "a token holds 1 to %d addresses of its sponsor, not %d", maxTokenAddress, len(t.Addresses))
+		return nil, api.Errorf(api.Invalid, "a token holds 1 to %d addresses of its sponsor, not %d", maxTokenAddress, len(t.Addresses))
 	}
 	e.uint(uint64(len(t.Addresses)))
 	for _, address := range t.Addresses {
@@ -152,7 +154,7 @@ func (e *encoder) address(address string) error {
 	host, portText, err := net.SplitHostPort(address)
 	port, portErr := strconv.ParseUint(portText, 10, 16)
 	if err != nil || portErr != nil || port == 0 || host == "" || len(host) > maxHost {
-		return errorf(CodeInvalid, "%q is not an address; write HOST:PORT, an IPv6 host in brackets", address)
+		return api.Errorf(api.Invalid, "%q is not an address; write HOST:PORT, an IPv6 host in brackets", address)
 	}
 	ip, err := netip.ParseAddr(host)
 	switch {
@@ -160,7 +162,7 @@ func (e *encoder) address(address string) error {
 		e.byte(hostName)
 		e.text(host)
 	case ip.Zone() != "":
-		return errorf(CodeInvalid, "%q has a zone, which means nothing on another machine; use an address without one", address)
+		return api.Errorf(api.Invalid, "%q has a zone, which means nothing on another machine; use an address without one", address)
 	case ip.Unmap().Is4():
 		e.byte(hostIPv4)
 		e.fixed(ip.Unmap().AsSlice())

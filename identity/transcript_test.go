@@ -101,7 +101,10 @@ func (w *world) manage(d *datadriven.TestData, subject string, arg func(string) 
 		var seq uint64
 		fmt.Sscan(arg("seq"), &seq)
 		c := crdt.Change{Author: arg("author"), Signer: w.id(subject), Auth: w.marks[arg("auth")]}
-		return "counts", l.Snapshot().Permits(c, Entry{testActor(arg("actor")), testHead(seq)})
+		return "counts", l.Snapshot().PermitsAt(c, Entry{testActor(arg("actor")), testHead(seq)})
+	case "permits-as-seen":
+		c := crdt.Change{Author: "loop:x", Signer: w.id(subject), Auth: w.marks[arg("auth")]}
+		return "counts", l.Permits(c)
 	}
 	return "", fmt.Errorf("unknown command %q", d.Cmd)
 }
