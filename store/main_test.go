@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(envRole) {
 	case "write":
 		exit(writeForever(os.Getenv(envDir)))
+	case "measure":
+		exit(measure(os.Getenv(envDir)))
 	case "verify":
 		exit(printContents(os.Getenv(envDir)))
 	}
