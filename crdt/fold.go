@@ -248,7 +248,7 @@ func survivors(members, deletions []*node) []*node {
 }
 
 // build folds one generation: its members with all their ancestors, the
-// deletions that end it, and what else names it.
+// deletions that end it, what else names it, and what people wished of it before.
 func (l *lineage) build(gen int, members, deletions []*node) *Object {
 	o := *l.gens[gen]
 	o.deleted = len(deletions) > 0
@@ -260,7 +260,7 @@ func (l *lineage) build(gen int, members, deletions []*node) *Object {
 	in := closure(slices.Concat(members, deletions))
 	var tops []*node
 	for _, n := range l.nodes {
-		if !in.has(n) && n.gen != gen {
+		if !in.has(n) && n.gen != gen && !wished(n, gen, in) {
 			continue
 		}
 		o.nodes = append(o.nodes, n)
@@ -273,6 +273,14 @@ func (l *lineage) build(gen int, members, deletions []*node) *Object {
 	}
 	o.heads = tops
 	return &o
+}
+
+// wished reports whether n is what a person asked of an earlier generation's
+// lifecycle (that it stop, say) on top of what this one goes on from.
+func wished(n *node, gen int, in nodeSet) bool {
+	missing := func(p *node) bool { return !in.has(p) }
+	return n.gen < gen && n.counts() && !n.is(traitCausal) && isPerson(n.author) &&
+		!slices.ContainsFunc(n.parents, missing)
 }
 
 func revivedID(deleted ID) ID {
