@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/identity"
 )
@@ -97,7 +98,7 @@ func Join(ctx context.Context, cfg JoinConfig) (JoinResult, error) {
 // that is of the right cluster, or the sponsor, who knows the token before anyone.
 func elsewhere(err error) bool {
 	switch identity.CodeOf(err) {
-	case "", identity.CodeNotSponsor, identity.CodeWrongCluster, identity.CodeTokenInvalid:
+	case "", api.NotSponsor, api.WrongCluster, api.TokenInvalid:
 		return true
 	}
 	return false

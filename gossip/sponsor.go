@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"time"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/identity"
 )
@@ -72,7 +73,7 @@ func (s Sponsor) serve(ctx context.Context, secure *tls.Conn) error {
 // refusal adds to "go to the sponsor" where the sponsor is.
 func (s Sponsor) refusal(err error) *identity.Refusal {
 	r := *identity.RefusalFor(err)
-	if r.Code == identity.CodeNotSponsor && len(r.Addresses) == 0 {
+	if r.Code == api.NotSponsor && len(r.Addresses) == 0 {
 		r.Addresses = s.Where(r.Sponsor)
 	}
 	return &r
