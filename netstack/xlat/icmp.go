@@ -77,6 +77,9 @@ func (t *Translator) mtu6(mtu int, in *header4) int {
 // inner6 writes the IPv6 form of the packet inside an error to b, as far as it fits, and
 // returns its length. The packet went the other way, so its ends change roles.
 func (t *Translator) inner6(b []byte, in *header4, turned bool) (int, Reason) {
+	if onlyIn6(in.proto) {
+		return 0, Untranslatable
+	}
 	dst, src, ok := t.pair4(in.dst, in.src, turned)
 	if !ok {
 		return 0, Unmapped
@@ -164,6 +167,9 @@ func (t *Translator) mtu4(mtu int, in *header6) int {
 
 // inner4 is the counterpart of inner6.
 func (t *Translator) inner4(b []byte, in *header6) (int, Reason) {
+	if onlyIn4(in.proto) {
+		return 0, Untranslatable
+	}
 	src, ok := t.map6(in.src)
 	if !ok {
 		return 0, Unmapped

@@ -73,12 +73,12 @@ func TestThereAndBack(t *testing.T) {
 // TestFragmentsAddUp: whatever is cut, by the sender or by us, the pieces are those of
 // the same datagram, in order, without gap, and none is too large.
 func TestFragmentsAddUp(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		mtu := rapid.IntRange(1280, 1500).Draw(t, "mtu")
-		tr, e4, e6 := mappedPair(nil, func(c *Config) { c.LowestMTU6, c.MTU4 = mtu, mtu-700 })
-		whole := e4.transport(protoUDP, rapid.SliceOfN(rapid.Byte(), 8, 9000).Draw(t, "datagram"))
+	rapid.Check(t, func(rt *rapid.T) {
+		mtu := rapid.IntRange(1280, 1500).Draw(rt, "mtu")
+		tr, e4, e6 := mappedPair(t, func(c *Config) { c.LowestMTU6, c.MTU4 = mtu, mtu-700 })
+		whole := e4.transport(protoUDP, rapid.SliceOfN(rapid.Byte(), 8, 9000).Draw(rt, "datagram"))
 		want := ends{e6.src, e6.dst}.transport(protoUDP, bytes.Clone(whole))
-		step := rapid.IntRange(8, 400).Draw(t, "piece") * 8
+		step := rapid.IntRange(8, 400).Draw(rt, "piece") * 8
 		out := NewOut(0, 0, 0)
 		for at := 0; at < len(whole); at += step {
 			piece := whole[at:min(at+step, len(whole))]
@@ -87,11 +87,11 @@ func TestFragmentsAddUp(t *testing.T) {
 				frag |= 0x2000
 			}
 			if r := tr.Translate(out, e4.wrap4(protoUDP, piece, frag)); r.Verdict != Translated {
-				t.Fatal(r)
+				rt.Fatal(r)
 			}
 		}
-		if got := addUp(t, out, 6, mtu); !bytes.Equal(got, want) {
-			t.Fatalf("the datagram changed: %x, want %x", got, want)
+		if got := addUp(rt, out, 6, mtu); !bytes.Equal(got, want) {
+			rt.Fatalf("the datagram changed: %x, want %x", got, want)
 		}
 	})
 }
@@ -99,17 +99,17 @@ func TestFragmentsAddUp(t *testing.T) {
 // TestSmallPacketsAreFragmentable: an IPv6 packet that its sender need not make smaller
 // arrives whole however small the IPv4 MTU is.
 func TestSmallPacketsAreFragmentable(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		mtu := rapid.IntRange(68, 1300).Draw(t, "mtu")
-		tr, e4, e6 := mappedPair(nil, func(c *Config) { c.MTU4 = mtu })
-		size := rapid.IntRange(28, 1260).Draw(t, "size")
+	rapid.Check(t, func(rt *rapid.T) {
+		mtu := rapid.IntRange(68, 1300).Draw(rt, "mtu")
+		tr, e4, e6 := mappedPair(t, func(c *Config) { c.MTU4 = mtu })
+		size := rapid.IntRange(28, 1260).Draw(rt, "size")
 		out := NewOut(0, 0, 0)
 		if r := tr.Translate(out, e6.packet(protoUDP, size)); r.Verdict != Translated {
-			t.Fatal(r)
+			rt.Fatal(r)
 		}
 		want := e4.packet(protoUDP, size)[header4Len:]
-		if got := addUp(t, out, 4, mtu); !bytes.Equal(got, want) {
-			t.Fatalf("the datagram changed: %x, want %x", got, want)
+		if got := addUp(rt, out, 4, mtu); !bytes.Equal(got, want) {
+			rt.Fatalf("the datagram changed: %x, want %x", got, want)
 		}
 	})
 }

@@ -17,10 +17,15 @@ func (t *Translator) from6(out *Out, packet []byte, segment int) Result {
 		return t.answer6(out, &h, packet, r)
 	}
 	if segment > 0 {
+		if !segmentable(h.proto) || h.fragment() {
+			return dropped(Malformed)
+		}
 		h.segment, h.super = min(segment, h.length), true
 	}
 	isError := h.proto == protoICMP6 && h.offset == 0 && len(h.payload) > 0 && isError6(h.payload[0])
 	switch {
+	case onlyIn4(h.proto):
+		return dropped(Untranslatable)
 	case h.src.illegal(), h.dst.illegal():
 		return dropped(IllegalAddress)
 	case h.proto == protoICMP6 && h.fragment():
@@ -113,6 +118,9 @@ func (t *Translator) to4(out *Out, h *header6, packet []byte, dst addr4, isError
 	t.emit4(out, h, &g)
 	return Result{Translated, None}
 }
+
+// onlyIn4 is the counterpart of onlyIn6.
+func onlyIn4(p uint8) bool { return p == protoICMP4 || p == protoIGMP }
 
 func proto4(p uint8) uint8 {
 	if p == protoICMP6 {

@@ -16,11 +16,14 @@ func (t *Translator) to6(out *Out, packet []byte, segment int, turned bool) Resu
 		return dropped(r)
 	}
 	if segment > 0 {
+		if !segmentable(h.proto) || h.fragment() {
+			return dropped(Malformed)
+		}
 		h.segment, h.super = min(segment, h.length), true
 	}
 	isError := h.proto == protoICMP4 && len(h.payload) > 0 && isError4(h.payload[0])
 	switch {
-	case h.proto == protoIGMP:
+	case onlyIn6(h.proto), h.proto == protoIGMP:
 		return dropped(Untranslatable)
 	case h.dst.illegal(), h.src.illegal() && !isError:
 		return dropped(IllegalAddress)
@@ -99,6 +102,16 @@ func (t *Translator) size6(h *header4) int {
 		return header6Len + fragmentLen + h.segment
 	}
 	return header6Len + h.segment
+}
+
+// onlyIn6 is true of protocol numbers that would turn a payload into an extension header
+// or an ICMPv6 message, which nothing has checked.
+func onlyIn6(p uint8) bool {
+	switch p {
+	case protoHopByHop, protoRouting, protoFragment, protoICMP6, protoDstOpts:
+		return true
+	}
+	return false
 }
 
 func proto6(p uint8) uint8 {

@@ -93,6 +93,9 @@ func (t *Translator) TranslateSuper(out *Out, packet []byte, headers, segment in
 	return t.from6(out, packet, headers+segment)
 }
 
+// segmentable says whether kernels make superpackets of the protocol.
+func segmentable(proto uint8) bool { return proto == protoTCP || proto == protoUDP }
+
 // Map4 returns the IPv6 address that stands for a.
 func (t *Translator) Map4(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is4() {
