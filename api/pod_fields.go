@@ -46,7 +46,7 @@ var podFields = []Field{
 	{Path: "spec.labels.*", Type: TypeString,
 		Doc: "The value of one label."},
 
-	{Path: "lifecycle.target", Type: TypeString, Default: `"running"`, Enum: []string{TargetRunning, TargetStopped},
+	{Path: "lifecycle.target", Type: TypeString, Default: `"ready"`, Enum: []string{TargetReady, TargetRunning, TargetStopped},
 		Doc: "The target that the pod is to reach. `peer switch` writes it. A stopped pod keeps its machine, its address and its volumes."},
 	{Path: "lifecycle.restart", Type: TypeInt, Default: "0",
 		Doc: "A counter that `peer restart` raises: the containers restart in place when it changes."},

@@ -71,7 +71,9 @@ type Core struct {
 	replica *replicator
 	engine  *engine
 	writes  *writes
-	out     Ready
+	// authSaved counts the records of the authorisation log that are on disk.
+	authSaved int
+	out       Ready
 }
 
 // Recovery is what a disk holds when a peer starts.
@@ -80,6 +82,8 @@ type Recovery struct {
 	Batches func(yield func(crdt.Batch) error) error
 	// Local holds the private key space.
 	Local map[string][]byte
+	// AuthRecords counts the records in Config.Trust that came from the disk.
+	AuthRecords int
 	// HighWater is what the separate file says of the own log.
 	HighWater crdt.HighWater
 }
@@ -93,7 +97,7 @@ func New(cfg Config, rec Recovery, now time.Time) (*Core, error) {
 		self: cfg.Self, cfg: cfg, now: now,
 		random:  rand.New(rand.NewPCG(cfg.Seed, 0x5741524c494e4753)),
 		trust:   newDirectory(cfg.Trust),
-		members: newMembers(cfg.Self.ID),
+		members: newMembers(cfg.Self.ID), authSaved: rec.AuthRecords,
 	}
 	c.engine = newEngine(c)
 	c.replica = newReplicator(c)
@@ -127,8 +131,8 @@ func (c *Core) Step(now time.Time, e Event) {
 		c.engine.again(e)
 	case Write:
 		c.writes.begin(e)
-	case Admission:
-		c.addRecords(e.Records)
+	case Manage:
+		c.manage(e)
 	}
 }
 
@@ -157,6 +161,7 @@ func (c *Core) receive(from crdt.MachineID, m Message) {
 // batch, and everything that the turn leads to is returned. The driver carries it
 // out in the order of Ready's fields, then calls Advance.
 func (c *Core) Ready() Ready {
+	c.flushAuth()
 	c.engine.settle()
 	c.replica.periodic()
 	c.journal.seal()
@@ -200,18 +205,29 @@ func (c *Core) receiveAuthOffer(from crdt.MachineID, m AuthOffer) {
 	}
 }
 
-// addRecords takes authorisation records, makes them durable, passes new ones on,
-// and looks again at what waited for them.
+// addRecords takes authorisation records of another member.
 func (c *Core) addRecords(records [][]byte) {
-	before := c.trust.Len()
 	for _, r := range records {
 		// A bad record has no effect; its sender's own log refuses it as well.
 		_, _ = c.trust.Add(r)
 	}
-	fresh := c.trust.Since(before)
+}
+
+// manage lets the caller state something in the name of this machine. What it added
+// to the log is made durable with the turn, before the answer leaves.
+func (c *Core) manage(m Manage) {
+	err := m.Do(c.trust.Log, c.now)
+	c.out.Answers = append(c.out.Answers, Answer{Request: m.Request, Err: asError(err)})
+}
+
+// flushAuth makes new authorisation records durable, passes them on, and looks again
+// at what waited for them.
+func (c *Core) flushAuth() {
+	fresh := c.trust.Since(c.authSaved)
 	if len(fresh) == 0 {
 		return
 	}
+	c.authSaved += len(fresh)
 	for _, r := range fresh {
 		c.put(authKey(r), r)
 	}

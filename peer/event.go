@@ -5,6 +5,7 @@ import (
 
 	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
+	"starling.dev/starling/identity"
 	"starling.dev/starling/lifecycle"
 )
 
@@ -65,10 +66,11 @@ type Write struct {
 	Edits   []Edit
 }
 
-// Admission hands records of the authorisation log to the core: made by this
-// machine's own sponsor, or received. They were checked.
-type Admission struct {
-	Records [][]byte
+// Manage lets the machine state something in the authorisation log: invite, admit,
+// remove. Do runs inside the core and must depend on nothing but its arguments.
+type Manage struct {
+	Request uint64
+	Do      func(log *identity.Log, now time.Time) error
 }
 
 func (Tick) event()       {}
@@ -79,7 +81,7 @@ func (ActionDone) event() {}
 func (Lost) event()       {}
 func (Again) event()      {}
 func (Write) event()      {}
-func (Admission) event()  {}
+func (Manage) event()     {}
 
 // EditKind says what an edit does.
 type EditKind int

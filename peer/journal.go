@@ -44,7 +44,7 @@ func newJournal(c *Core, rec Recovery) (*journal, error) {
 		return nil, err
 	}
 	j := &journal{c: c, log: log, before: rec.HighWater}
-	j.state, err = crdt.NewState(crdt.Config{Level: Level, Owner: api.OwnerOf, StepOwner: api.StepOwner, Permits: c.trust.permits})
+	j.state, err = crdt.NewState(crdt.Config{Level: Level, Owner: api.OwnerOf, StepOwner: api.StepOwner, Permits: c.trust.Permits})
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,6 @@
 package peer
 
 import (
-	"errors"
-	"fmt"
-
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/identity"
 )
@@ -42,16 +39,6 @@ func (d *directory) refresh() {
 }
 
 func (d *directory) voters() []crdt.MachineID { return d.votes }
-
-// permits judges a change by the authorisation that its author saw. A change whose
-// records have not arrived waits for them.
-func (d *directory) permits(c crdt.Change) error {
-	err := d.now.Permits(c, identity.Entry{})
-	if errors.Is(err, identity.ErrAuthMissing) {
-		return fmt.Errorf("%w: %w", crdt.ErrNotYet, err)
-	}
-	return err
-}
 
 // nameOf returns a machine's name; of a machine that is gone, its ID.
 func (c *Core) nameOf(id crdt.MachineID) string {

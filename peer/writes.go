@@ -3,12 +3,14 @@ package peer
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
+	"starling.dev/starling/identity"
 )
 
 // ackTimeout is how long an answer waits for a second disk before it says that the
@@ -212,4 +214,19 @@ func (w *writes) nextWake() time.Time {
 		next = earliest(next, p.deadline)
 	}
 	return next
+}
+
+// asError gives an error a code, unless it has one.
+func asError(err error) *api.Error {
+	var known *api.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known):
+		return known
+	}
+	if code := identity.CodeOf(err); code != "" {
+		return api.Errorf(code, "%w", err)
+	}
+	return api.Errorf(api.Internal, "%w", err)
 }

@@ -1,0 +1,339 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/lifecycle"
+)
+
+// Disk is where a core's commits go.
+type Disk interface {
+	// Commit makes everything in it durable with one sync, or nothing. After an
+	// error the disk must be opened anew.
+	Commit(crdt.Commit) error
+	// ReadRange returns encoded batches of the range from its start, at most about
+	// maxBytes of them, and at least one if there is any.
+	ReadRange(r crdt.Range, maxBytes int) ([][]byte, error)
+}
+
+// Transport carries frames to other members. Send never blocks for long; a frame
+// that can't be sent is dropped, and anti-entropy repairs that.
+type Transport interface {
+	Send(to crdt.MachineID, frame []byte) error
+}
+
+// LoopConfig is what a loop drives. All fields are required.
+type LoopConfig struct {
+	// Open opens the disk and rebuilds the core from it. It is called again after a
+	// failed commit: a sync is never retried.
+	Open      func(ctx context.Context) (*Core, Disk, error)
+	Transport Transport
+	Host      lifecycle.Host
+	Verifier  *Verifier
+	Logger    *slog.Logger
+}
+
+func (c LoopConfig) validate() error {
+	if c.Open == nil || c.Transport == nil || c.Host == nil || c.Verifier == nil || c.Logger == nil {
+		return errors.New("configure loop: every field is required")
+	}
+	return nil
+}
+
+// queueLimit bounds the events that wait for a turn. Whoever posts beyond it blocks,
+// which is the back-pressure on streams.
+const queueLimit = 4096
+
+// turnLimit bounds the events of one turn, and with it the size of a commit.
+const turnLimit = 512
+
+// Loop drives one core: it gathers what happened, steps the core, makes the turn
+// durable with one sync, and only then lets its effects go.
+type Loop struct {
+	cfg    LoopConfig
+	events chan any // Event or query
+
+	mu      sync.Mutex // guards what follows
+	waiting map[uint64]chan Answer
+	lastID  uint64
+	down    error // why nothing is written now; nil while all is well
+}
+
+// query reads the core between two turns.
+type query struct {
+	do   func(*Core)
+	done chan error
+}
+
+// errStopping answers those who ask a peer that is on its way down.
+var errStopping = errors.New("the peer is stopping")
+
+// NewLoop returns a loop that does nothing until Run.
+func NewLoop(cfg LoopConfig) (*Loop, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Loop{cfg: cfg, events: make(chan any, queueLimit), waiting: map[uint64]chan Answer{}}, nil
+}
+
+// String names the task.
+func (l *Loop) String() string { return "core" }
+
+// reopenAfter is the pause before a disk that failed is opened again.
+const reopenAfter = 2 * time.Second
+
+// Run drives the core until the context ends. A failed commit is not the end: the
+// core is rebuilt from what the disk holds.
+func (l *Loop) Run(ctx context.Context) error {
+	for first := true; ; first = false {
+		core, disk, err := l.cfg.Open(ctx)
+		if err == nil {
+			l.setDown(nil)
+			err = l.drive(ctx, core, disk)
+		} else if first {
+			return fmt.Errorf("open the data directory: %w", err)
+		}
+		if ctx.Err() != nil {
+			l.fail(api.Errorf(api.Internal, "the peer is stopping"))
+			return nil
+		}
+		l.cfg.Logger.Error("nothing can be written", "error", err, "again", reopenAfter)
+		l.setDown(err)
+		l.fail(asError(err))
+		select {
+		case <-ctx.Done():
+		case <-time.After(reopenAfter):
+		}
+	}
+}
+
+func (l *Loop) setDown(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = err
+}
+
+// fail answers everybody who waits.
+func (l *Loop) fail(err *api.Error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, ch := range l.waiting {
+		ch <- Answer{Request: id, Err: err}
+		delete(l.waiting, id)
+	}
+}
+
+// drive is the loop proper. It ends with the context or with a failed commit.
+func (l *Loop) drive(ctx context.Context, core *Core, disk Disk) error {
+	d := &driver{l: l, core: core, disk: disk, cancels: map[uint64]context.CancelFunc{}}
+	defer d.stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		if err := d.turn(ctx); err != nil {
+			return err
+		}
+		if d.more {
+			timer.Reset(0)
+		} else {
+			timer.Reset(d.untilWake())
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			core.Step(time.Now(), Tick{})
+		case e := <-l.events:
+			d.take(e)
+			d.drain()
+		}
+	}
+}
+
+// driver is one life of the core under the loop.
+type driver struct {
+	l       *Loop
+	core    *Core
+	disk    Disk
+	wake    time.Time
+	more    bool
+	actions sync.WaitGroup
+	cancels map[uint64]context.CancelFunc // of running actions; used by the loop only
+	queries []query
+}
+
+// longest is how long the loop sleeps at most.
+const longest = time.Minute
+
+func (d *driver) untilWake() time.Duration {
+	if d.wake.IsZero() {
+		return longest
+	}
+	return min(max(time.Until(d.wake), 0), longest)
+}
+
+func (d *driver) take(e any) {
+	switch e := e.(type) {
+	case query:
+		d.queries = append(d.queries, e)
+	case Event:
+		if done, ok := e.(ActionDone); ok {
+			delete(d.cancels, done.Action)
+		}
+		d.core.Step(time.Now(), e)
+	}
+}
+
+// drain takes what else has queued up, so that it shares the turn's sync.
+func (d *driver) drain() {
+	for range turnLimit {
+		select {
+		case e := <-d.l.events:
+			d.take(e)
+		default:
+			return
+		}
+	}
+}
+
+// turn carries out one Ready, in the order that it demands.
+func (d *driver) turn(ctx context.Context) error {
+	r := d.core.Ready()
+	for _, e := range r.Relay {
+		d.send(e)
+	}
+	if !r.Commit.Empty() {
+		if err := d.disk.Commit(r.Commit); err != nil {
+			return fmt.Errorf("make the turn durable: %w", err)
+		}
+	}
+	for _, e := range r.Send {
+		d.send(e)
+	}
+	for _, s := range r.Serve {
+		d.serve(s)
+	}
+	for _, id := range r.Cancel {
+		if cancel, ok := d.cancels[id]; ok {
+			cancel()
+		}
+	}
+	for _, a := range r.Start {
+		d.start(ctx, a)
+	}
+	for _, a := range r.Answers {
+		d.l.answer(a)
+	}
+	d.core.Advance()
+	d.wake = r.Wake
+	d.more = len(r.Serve) > 0
+	d.l.cfg.Verifier.Update(d.core.trust.now)
+	d.answerQueries()
+	return nil
+}
+
+func (d *driver) answerQueries() {
+	for _, q := range d.queries {
+		q.do(d.core)
+		q.done <- nil
+	}
+	d.queries = nil
+}
+
+func (d *driver) send(e Envelope) {
+	if err := d.l.cfg.Transport.Send(e.To, EncodeMessage(e.Message)); err != nil {
+		d.l.cfg.Logger.Debug("message dropped", "to", e.To, "error", err)
+	}
+}
+
+// serveBytes bounds what is read from disk for one message.
+const serveBytes = 1 << 20
+
+// serve sends ranges of the log. A range too long for one message is sent in part:
+// the receiver's next vector asks for the rest.
+func (d *driver) serve(s Serve) {
+	var batches [][]byte
+	size := 0
+	flush := func() {
+		if len(batches) > 0 {
+			d.send(Envelope{s.To, Push{Batches: batches}})
+		}
+		batches, size = nil, 0
+	}
+	for _, r := range s.Ranges {
+		got, err := d.disk.ReadRange(r, serveBytes)
+		if err != nil {
+			d.l.cfg.Logger.Warn("can't read the log", "actor", r.Actor, "from", r.From, "error", err)
+			continue
+		}
+		for _, raw := range got {
+			if size+len(raw) > serveBytes {
+				flush()
+			}
+			batches, size = append(batches, raw), size+len(raw)
+		}
+	}
+	flush()
+}
+
+// start runs an action in a goroutine of its own; its end is an event.
+func (d *driver) start(ctx context.Context, a Action) {
+	ctx, cancel := context.WithTimeout(ctx, a.Timeout)
+	d.cancels[a.ID] = cancel
+	d.actions.Go(func() {
+		defer cancel()
+		done := ActionDone{Action: a.ID}
+		done.Outputs, done.Err = d.act(ctx, a)
+		if done.Err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			done.Err = fmt.Errorf("step %s did not end within %s: %w: %w", a.Step.Name, a.Timeout, done.Err, context.DeadlineExceeded)
+		}
+		d.l.Post(ctx, done)
+	})
+}
+
+// act contains a step that panics: it fails, the peer goes on.
+func (d *driver) act(ctx context.Context, a Action) (out lifecycle.Outputs, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("step %s panicked: %v", a.Step.Name, r)
+			d.l.cfg.Logger.Error("a step panicked", "step", a.Step.Name, "object", a.Inputs.Key, "panic", r)
+		}
+	}()
+	if a.Undo {
+		return nil, a.Step.Undo(ctx, d.l.cfg.Host, a.Inputs)
+	}
+	return a.Step.Do(ctx, d.l.cfg.Host, a.Inputs)
+}
+
+// stop ends what still runs. Actions that were cut off are looked at again by the
+// next life: what they may have made is on disk.
+func (d *driver) stop() {
+	for _, cancel := range d.cancels {
+		cancel()
+	}
+	ended := make(chan struct{})
+	go func() {
+		d.actions.Wait()
+		close(ended)
+	}()
+	for {
+		select {
+		case <-ended:
+			for _, q := range d.queries {
+				q.done <- errStopping
+			}
+			return
+		case e := <-d.l.events:
+			if q, ok := e.(query); ok {
+				q.done <- errStopping
+			}
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package peer
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"sync"
+
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/identity"
+)
+
+// Verifier checks the signatures of what other members send, outside the core and in
+// parallel. It is safe for concurrent use.
+type Verifier struct {
+	check crdt.Verifier
+
+	mu       sync.RWMutex // guards what follows
+	keys     map[crdt.ActorID]ed25519.PublicKey
+	snapshot *identity.Snapshot
+}
+
+// NewVerifier returns a verifier that trusts nobody until it is told of members.
+func NewVerifier(check crdt.Verifier) *Verifier {
+	return &Verifier{check: check, keys: map[crdt.ActorID]ed25519.PublicKey{}}
+}
+
+// Update tells the verifier who belongs to the cluster.
+func (v *Verifier) Update(s *identity.Snapshot) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.snapshot = s
+}
+
+// Snapshot is the authorisation log's present meaning; nil before the first Update.
+func (v *Verifier) Snapshot() *identity.Snapshot {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.snapshot
+}
+
+// Learn notes the key of an actor that is on this peer's own disk.
+func (v *Verifier) Learn(b crdt.Batch) {
+	if b.Birth != nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.keys[b.Actor] = b.Birth.PublicKey
+	}
+}
+
+// errStranger is why a batch is not taken for now: it comes again by anti-entropy,
+// once its machine's admission has arrived.
+var errStranger = errors.New("the actor or its machine is not known here yet")
+
+// Message checks a message and drops what does not hold: every replica drops the
+// same. What is left may be handed to the core.
+func (v *Verifier) Message(m Message) (Message, error) {
+	push, ok := m.(Push)
+	if !ok {
+		return m, nil
+	}
+	kept := make([][]byte, 0, len(push.Batches))
+	var bad error
+	for _, raw := range push.Batches {
+		if err := v.batch(raw); err != nil {
+			bad = err
+			continue
+		}
+		kept = append(kept, raw)
+	}
+	push.Batches = kept
+	return push, bad
+}
+
+func (v *Verifier) batch(raw []byte) error {
+	b, err := crdt.DecodeBatch(raw)
+	if err != nil {
+		return fmt.Errorf("decode batch: %w", err)
+	}
+	key, err := v.key(b)
+	if err != nil {
+		return err
+	}
+	if err := b.Verify(v.check, key); err != nil {
+		return fmt.Errorf("batch %d of actor %s: %w", b.First, b.Actor, err)
+	}
+	machine := crdt.MachineIDOf(key)
+	for i, ch := range b.Changes {
+		if err := v.change(ch, machine); err != nil {
+			return fmt.Errorf("entry %d of actor %s: %w", b.First+uint64(i), b.Actor, err)
+		}
+	}
+	v.Learn(b)
+	return nil
+}
+
+// key finds the actor's key and checks that its machine was ever admitted.
+func (v *Verifier) key(b crdt.Batch) (ed25519.PublicKey, error) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	key := v.keys[b.Actor]
+	if b.Birth != nil {
+		key = b.Birth.PublicKey
+	}
+	if key == nil || v.snapshot == nil {
+		return nil, errStranger
+	}
+	if _, ok := v.snapshot.ByKey(key); !ok {
+		return nil, errStranger
+	}
+	return key, nil
+}
+
+// change checks who vouches for the author: a loop acts on its own machine only; a
+// person's change carries a signature of its own.
+func (v *Verifier) change(raw []byte, machine crdt.MachineID) error {
+	ch, err := crdt.DecodeChange(raw)
+	if err != nil {
+		return nil // stored and relayed, never folded
+	}
+	if !isPerson(ch.Author) {
+		if ch.Signer != machine {
+			return fmt.Errorf("%s is vouched for by machine %s, which does not write this log", ch.Author, ch.Signer)
+		}
+		return nil
+	}
+	v.mu.RLock()
+	m, ok := v.snapshot.ByID(ch.Signer)
+	v.mu.RUnlock()
+	if !ok {
+		return errStranger
+	}
+	return ch.Verify(v.check, m.PublicKey)
+}
