@@ -37,6 +37,9 @@ func (g *Register) append(b []byte) []byte {
 	return binary.AppendUvarint(b, encodeTime(g.RetryAt, g.Queued))
 }
 
+// encoded returns the register's encoding as the fold keeps it.
+func (g *Register) encoded() string { return string(g.append(make([]byte, 0, 256))) }
+
 func (r *reader) register() *Register {
 	g := &Register{
 		Attempt:  r.uvarint(maxAttempt, "attempt"),

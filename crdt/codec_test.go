@@ -235,7 +235,7 @@ func TestRegistersRoundTrip(t *testing.T) {
 			Code: rapid.StringN(0, 40, MaxName).Draw(rt, "code"), Failures: rapid.Uint32().Draw(rt, "failures"),
 			Outputs: rapid.MapOfN(rapid.StringN(1, 10, 40), rapid.StringN(0, 10, 40), 1, 5).Draw(rt, "outputs"),
 		}
-		r := &reader{rest: string(g.append(nil))}
+		r := &reader{rest: g.encoded()}
 		got := r.register()
 		if err := r.end("register"); err != nil || !reflect.DeepEqual(got, g) {
 			rt.Fatalf("came back as %+v, %v; was %+v", got, err, g)

@@ -79,13 +79,17 @@ type cell struct {
 // write returns cells with the operations of n folded in; cells is left as it was.
 // Invariant: cells are sorted by path, and each holds the greatest (stamp, ID).
 func write(cells []cell, n *node) []cell {
-	cells = slices.Clone(cells)
-	for _, o := range n.change().Ops {
-		if o.Kind != OpSet && o.Kind != OpUnset {
-			continue
+	ops := slices.DeleteFunc(n.change().Ops, func(o Op) bool { return o.Kind != OpSet && o.Kind != OpUnset })
+	room := len(cells) // exactly what is needed, since every object keeps its cells
+	for _, o := range ops {
+		if _, found := findCell(cells, o.Path); !found {
+			room++
 		}
+	}
+	cells = append(make([]cell, 0, room), cells...)
+	for _, o := range ops {
 		w := cell{o.Path, o.Value, n}
-		i, found := slices.BinarySearchFunc(cells, o.Path, func(c cell, path string) int { return strings.Compare(c.path, path) })
+		i, found := findCell(cells, o.Path)
 		switch {
 		case !found:
 			cells = slices.Insert(cells, i, w)
@@ -94,6 +98,10 @@ func write(cells []cell, n *node) []cell {
 		}
 	}
 	return cells
+}
+
+func findCell(cells []cell, path string) (int, bool) {
+	return slices.BinarySearchFunc(cells, path, func(c cell, path string) int { return strings.Compare(c.path, path) })
 }
 
 // nodeSet is a set of nodes; it is asked, never ranged over.

@@ -424,6 +424,39 @@ func TestResultsOfOthersAreRefused(t *testing.T) {
 	}
 }
 
+func TestMalformedChangesHaveNoEffect(t *testing.T) {
+	c := (&writer{t: t, ref: web}).create(10, "user:alice")
+	at, parents, edit := c.id, []ID{c.id}, []Op{set("spec.a", "1")}
+	for part, bad := range map[string]Change{
+		"does nothing":                {Author: "user:a", Incarnation: at, Parents: parents},
+		"neither a user nor a loop":   {Author: "root", Incarnation: at, Parents: parents, Ops: edit},
+		"create an incarnation or":    {Author: "user:a", Incarnation: at, Ops: []Op{{Kind: OpCreate}}},
+		"or name one":                 {Author: "user:a", Ops: edit},
+		"a creation has no parents":   {Author: "user:a", Parents: parents, Ops: []Op{{Kind: OpCreate}}},
+		"a result stands alone":       {Author: "loop:scheduler", Incarnation: at, Parents: parents, Ops: []Op{set("spec.a", "1"), result("schedule", Register{Phase: PhaseDone})}},
+		"names no parents":            {Author: "user:a", Incarnation: at, Ops: edit},
+		"neither in spec nor in life": {Author: "user:a", Incarnation: at, Parents: parents, Ops: []Op{set("specs.a", "1")}},
+		"to nothing":                  {Author: "user:a", Incarnation: at, Parents: parents, Ops: []Op{set("spec.a", "")}},
+		"operation 77 is unknown":     {Author: "user:a", Incarnation: at, Parents: parents, Ops: []Op{{Kind: 77}}},
+	} {
+		bad.Object, bad.Level = web, 1
+		e := sealed(t, bad)
+		s := newState(t, rules())
+		applyAll(s, c)
+		before, _ := s.Object(web)
+		a := s.Apply(e.change, e.id)
+		if a.Outcome != Declined || !strings.Contains(a.Reason, part) {
+			t.Errorf("%s: got %v because %q", part, a.Outcome, a.Reason)
+		}
+		if after, _ := s.Object(web); after != before || len(s.Refused(web)) != 1 {
+			t.Errorf("%s: it changed the object, or is not shown", part)
+		}
+		if a := s.Apply(e.change, e.id); a.Outcome != Repeated {
+			t.Errorf("%s: offered again it is %v", part, a.Outcome)
+		}
+	}
+}
+
 func TestRefusalsAreBounded(t *testing.T) {
 	s := newScene(t)
 	s.create("c", 10, "user:alice")

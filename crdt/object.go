@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
-	"strings"
 )
 
 // Object is one incarnation of an object: an immutable snapshot that a reader may
@@ -97,7 +96,7 @@ func (o *Object) Values() map[string]string {
 
 // Field returns one field of the spec or the lifecycle.
 func (o *Object) Field(path string) (Cell, bool) {
-	i, found := slices.BinarySearchFunc(o.cells, path, func(c cell, path string) int { return strings.Compare(c.path, path) })
+	i, found := findCell(o.cells, path)
 	if !found || o.cells[i].value == "" {
 		return Cell{}, false
 	}

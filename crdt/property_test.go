@@ -302,7 +302,7 @@ func TestRegisterMergeIsAMaximum(t *testing.T) {
 				Phase:    PhaseDone,
 				Executor: machine(byte(rapid.IntRange(1, 3).Draw(rt, "executor"))),
 			}
-			return stepResult{"s", string(g.append(nil)), uint64(rapid.IntRange(1, 2).Draw(rt, "stamp")), ID{byte(rapid.IntRange(1, 3).Draw(rt, "id"))}, ""}
+			return stepResult{"s", g.encoded(), uint64(rapid.IntRange(1, 2).Draw(rt, "stamp")), ID{byte(rapid.IntRange(1, 3).Draw(rt, "id"))}, ""}
 		})
 		all := rapid.SliceOfN(gen, 1, 8).Draw(rt, "results")
 		object := ID{byte(rapid.IntRange(0, 255).Draw(rt, "object"))}

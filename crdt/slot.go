@@ -90,7 +90,7 @@ func (sl *slot) settle() {
 
 // contest finds the live incarnation with the lowest (stamp, ID), and the others.
 func (sl *slot) contest() (winner *Object, losers []Loser) {
-	var live []*Object
+	live := make([]*Object, 0, 4) // usually one, so that this stays on the stack
 	for _, l := range sl.lines {
 		for _, o := range l.gens {
 			if o.live() {

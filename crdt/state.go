@@ -268,7 +268,7 @@ func (s *State) result(sl *slot, line *lineage, gen int, c *Change, id ID) verdi
 	v := verdict{outcome: Repeated}
 	for i := range c.Ops {
 		o := &c.Ops[i]
-		g := stepResult{step: s.intern(o.Path), body: string(o.Register.append(nil)), stamp: c.HLC, change: id, refused: refused}
+		g := stepResult{step: s.intern(o.Path), body: o.Register.encoded(), stamp: c.HLC, change: id, refused: refused}
 		next, outcome := line.gens[gen].withResult(g)
 		line.gens[gen] = next
 		if v.outcome != Took && outcome != Repeated {
