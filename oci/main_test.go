@@ -3,9 +3,11 @@ package oci
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -24,8 +26,9 @@ import (
 type machine struct {
 	dir        string
 	supervisor *Supervisor
-	archive    []byte
-	binary     string
+	hello      []byte // archive of localhost/hello:1
+	probe      []byte // archive of localhost/probe:1
+	binary     string // path of the probe
 }
 
 // shared is set by TestMain before any test runs; nil when the tests can't have it.
@@ -61,20 +64,27 @@ func startMachine() (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &machine{dir: dir, binary: filepath.Join(dir, "hello")}
-	if err := testimage.Compile(context.Background(), "..", "./examples/hello", s.binary); err != nil {
+	s := &machine{dir: dir, binary: filepath.Join(dir, "probe")}
+	if s.hello, err = buildImage(filepath.Join(dir, "hello"), "./examples/hello", "localhost/hello:1"); err != nil {
 		return nil, err
 	}
-	var archive bytes.Buffer
-	if err := testimage.Build(context.Background(), &archive, testimage.Options{Binary: s.binary}); err != nil {
+	if s.probe, err = buildImage(s.binary, "./oci/testdata/probe", "localhost/probe:1"); err != nil {
 		return nil, err
 	}
-	s.archive = archive.Bytes()
 	s.supervisor, err = NewSupervisor(SupervisorConfig{Logger: slog.New(slog.DiscardHandler), Dir: filepath.Join(dir, "containerd")})
 	if err != nil {
 		return nil, err
 	}
 	return s, s.supervise()
+}
+
+func buildImage(binary, pkg, ref string) ([]byte, error) {
+	if err := testimage.Compile(context.Background(), "..", pkg, binary); err != nil {
+		return nil, err
+	}
+	var archive bytes.Buffer
+	err := testimage.Build(context.Background(), &archive, testimage.Options{Ref: ref, Binary: binary, Env: []string{"FROM=image"}, Cmd: []string{"wait"}})
+	return archive.Bytes(), err
 }
 
 // supervise lets the supervisor bring containerd up, and then leaves that running.
@@ -125,8 +135,10 @@ type fixture struct {
 func newFixture(t testing.TB, adjust ...func(*Config)) *fixture {
 	t.Helper()
 	f := newBareFixture(t, adjust...)
-	if _, err := f.Images().Import(f.ctx, bytes.NewReader(needRoot(t).archive)); err != nil {
-		t.Fatalf("load the test image: %v", err)
+	for _, archive := range [][]byte{shared.hello, shared.probe} {
+		if _, err := f.Images().Import(f.ctx, bytes.NewReader(archive)); err != nil {
+			t.Fatalf("load the test image: %v", err)
+		}
 	}
 	return f
 }
@@ -179,9 +191,14 @@ func (f *fixture) cleanUp() {
 	f.Close()
 }
 
-// app is a container that runs until it is stopped, without a network.
-func app() loops.ContainerSpec {
-	return loops.ContainerSpec{Name: "app", Image: "localhost/hello:1", Args: []string{"--listen", ""}, Restart: "always"}
+// app is a container that runs the probe with the given arguments.
+func app(args ...string) loops.ContainerSpec {
+	return loops.ContainerSpec{Name: "app", Image: "localhost/probe:1", Args: args, Restart: "always"}
+}
+
+// server is a container that serves HTTP on port 8080 of the pod.
+func server() loops.ContainerSpec {
+	return loops.ContainerSpec{Name: "server", Image: "localhost/hello:1", Args: []string{"--listen", "[::]:8080"}, Restart: "always"}
 }
 
 // ensure brings the pod to its specs and fails the test if that fails.
@@ -256,7 +273,9 @@ func run(t testing.TB, name string, args ...string) string {
 // get asks a server in a pod's network namespace for a page.
 func (f *fixture) get(port uint16, path string) (string, error) {
 	transport := &http.Transport{DisableKeepAlives: true}
-	transport.DialContext = connTo(f.pod.NetNS, port)
+	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return DialPod(ctx, f.pod.NetNS, port)
+	}
 	client := &http.Client{Transport: transport, Timeout: 5 * time.Second}
 	answer, err := client.Get("http://pod" + path)
 	if err != nil {
@@ -265,6 +284,46 @@ func (f *fixture) get(port uint16, path string) (string, error) {
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	return string(body), err
+}
+
+// output waits for a command in a container and returns what it printed.
+func (f *fixture) output(container string, args ...string) (string, uint32) {
+	f.t.Helper()
+	var out bytes.Buffer
+	code, err := f.Exec(f.ctx, f.pod.ID, container, ExecSpec{Args: args, Stdout: &out, Stderr: &out})
+	if err != nil {
+		f.t.Fatalf("Exec %v: %v", args, err)
+	}
+	return out.String(), code
+}
+
+// lines reads a container's log.
+func (f *fixture) lines(container string, o LogOptions) []string {
+	f.t.Helper()
+	var lines []string
+	err := f.Logs(f.ctx, f.pod.ID, container, o, func(l LogLine) error {
+		lines = append(lines, l.Text)
+		return nil
+	})
+	if err != nil {
+		f.t.Fatalf("Logs: %v", err)
+	}
+	return lines
+}
+
+// await follows a container's log until a line contains text.
+func (f *fixture) await(container, text string) {
+	f.t.Helper()
+	found := errors.New("found")
+	err := f.Logs(f.ctx, f.pod.ID, container, LogOptions{Follow: true}, func(l LogLine) error {
+		if strings.Contains(l.Text, text) {
+			return found
+		}
+		return nil
+	})
+	if !errors.Is(err, found) {
+		f.t.Fatalf("the log of %s never said %q: %v", container, text, err)
+	}
 }
 
 // alive tells whether a process exists and is no zombie.
