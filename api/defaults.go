@@ -9,17 +9,18 @@ func Effective(kind string, f Fields) Fields {
 	if s == nil {
 		return out
 	}
-	s.root.fill(out, "", f.index())
+	x := f.index()
+	s.root.fill(out, "", x)
 	if kind == podKind.Name && !out.Has("spec.partition") {
-		out["spec.partition"] = Str(defaultPartition(f))
+		out["spec.partition"] = Str(defaultPartition(x))
 	}
 	return out
 }
 
 // defaultPartition: volumes hold what can't be had elsewhere, so a pod with volumes
 // waits for its machine.
-func defaultPartition(f Fields) string {
-	if len(f.Keys("spec.volumes")) > 0 {
+func defaultPartition(x index) string {
+	if len(x.keys("spec.volumes")) > 0 {
 		return PartitionPinned
 	}
 	return PartitionReplace
@@ -28,9 +29,6 @@ func defaultPartition(f Fields) string {
 // fill sets the defaults at and below the node, whose path is prefix, of an object
 // with the paths x.
 func (n *node) fill(out Fields, prefix string, x index) {
-	if !n.defaults {
-		return
-	}
 	if n.field != nil {
 		if _, ok := out[prefix]; !ok {
 			out[prefix] = n.field.Default
@@ -38,11 +36,14 @@ func (n *node) fill(out Fields, prefix string, x index) {
 		return
 	}
 	for _, c := range n.children {
-		if c != n.star {
-			c.fill(out, Child(prefix, c.name), x)
+		switch {
+		case !c.defaults:
 			continue
-		}
-		if !c.defaults {
+		case c.static:
+			c.fill(out, c.path, x)
+			continue
+		case c != n.star:
+			c.fill(out, Child(prefix, c.name), x)
 			continue
 		}
 		for _, key := range x.keys(prefix) {

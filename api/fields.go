@@ -62,7 +62,14 @@ func (f Fields) Sub(prefix string) Fields {
 func (f Fields) Keys(prefix string) []string { return f.index().keys(prefix) }
 
 // Paths returns all paths, sorted.
-func (f Fields) Paths() []string { return slices.Sorted(maps.Keys(f)) }
+func (f Fields) Paths() []string {
+	paths := make([]string, 0, len(f))
+	for path := range f {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	return paths
+}
 
 // Clone returns a copy that shares nothing; never nil.
 func (f Fields) Clone() Fields {

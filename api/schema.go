@@ -23,6 +23,7 @@ type node struct {
 	owner    string // of the field, or of all fields below
 	mixed    bool   // the fields below have several owners
 	defaults bool   // the field, or one below, has a default
+	static   bool   // the pattern has no "*", so that it is the one path
 }
 
 // schemas holds the tree of every built-in kind by its name.
@@ -38,7 +39,7 @@ var schemas = sync.OnceValue(func() map[string]*schema {
 func schemaOf(kind string) *schema { return schemas()[kind] }
 
 func newSchema(kind *Kind) *schema {
-	s := &schema{kind: kind, root: &node{byName: map[string]*node{}}, steps: map[string]string{}}
+	s := &schema{kind: kind, root: &node{byName: map[string]*node{}, static: true}, steps: map[string]string{}}
 	for i := range kind.Fields {
 		s.add(&kind.Fields[i])
 	}
@@ -77,7 +78,7 @@ func (n *node) grow(name, path string) *node {
 	if c := n.byName[name]; c != nil {
 		return c
 	}
-	c := &node{name: name, path: path, byName: map[string]*node{}}
+	c := &node{name: name, path: path, byName: map[string]*node{}, static: n.static && name != "*"}
 	n.byName[name] = c
 	n.children = append(n.children, c)
 	if name == "*" {

@@ -117,7 +117,7 @@ func TestEffective(t *testing.T) {
 		"spec.partition":    `"pinned"`,
 		"spec.stop.grace":   `"3s"`,
 		"spec.stop.signal":  `"SIGTERM"`,
-		"lifecycle.target":  `"running"`,
+		"lifecycle.target":  `"ready"`,
 		"lifecycle.restart": "0",
 	} {
 		if out[path] != want {

@@ -35,6 +35,9 @@ type Spec struct {
 // Locate fills in where in the file problems of the spec's fields are, for problems
 // that a peer found.
 func (s Spec) Locate(problems []Problem) []Problem {
+	if s.source == nil {
+		return problems // not read from a file
+	}
 	return s.source.locate(slices.Clone(problems))
 }
 

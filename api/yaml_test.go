@@ -44,3 +44,26 @@ func describeSpecs(specs []Spec) string {
 	}
 	return b.String()
 }
+
+// TestLocate: problems that a peer found in a merge are shown in the author's file.
+func TestLocate(t *testing.T) {
+	specs, err := ParseYAML("web.yaml", []byte(examplePod))
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems := []Problem{
+		{Path: "spec.containers.app.image", Message: "a"},
+		{Path: "spec.containers.app.workdir", Message: "b"},
+		{Path: "spec.grace", Message: "c"},
+	}
+	var got []string
+	for _, p := range specs[0].Locate(problems) {
+		got = append(got, fmt.Sprintf("%s %d:%d", p.Message, p.At.Line, p.At.Column))
+	}
+	if want := "a 6:14, b 5:5, c 3:1"; strings.Join(got, ", ") != want {
+		t.Errorf("located at %s, want %s", strings.Join(got, ", "), want)
+	}
+	if !problems[0].At.IsZero() {
+		t.Error("Locate changed its argument")
+	}
+}

@@ -84,6 +84,10 @@ type Evaluation struct {
 	Cancel  []string  // steps that run here with reads that are no longer current
 	Wake    time.Time // when to evaluate again, if nothing changes before; zero: never
 	Gone    bool      // deleted, and everything taken down
+	// Silent is the object's machine if it does not answer: then nothing that is
+	// recorded about it there is certain.
+	Silent      string
+	SilentSince time.Time
 }
 
 // Step returns the state of the named step or target.

@@ -11,6 +11,10 @@ type Link struct {
 // The last link is the cause: a step that failed, runs, or waits for a machine.
 // A converged object has no chain.
 func (g *Graph) Explain(e *Evaluation) []Link {
+	if e.Silent != "" {
+		s := StepState{Step: e.Goal, State: StateWaiting, For: "machine/" + e.Silent, Machine: e.Silent, Since: e.SilentSince, Code: "MachineSilent"}
+		return []Link{{StepState: s}}
+	}
 	if cause, ok := g.undoing(e); ok {
 		return cause
 	}

@@ -114,6 +114,10 @@ func (v *evaluator) strayAbove(n *node) bool {
 // conclude finds the one word for the object.
 func (v *evaluator) conclude() {
 	e := &v.eval
+	if v.silentMachine() {
+		e.Verdict = Blocked
+		return
+	}
 	e.Verdict = Converged
 	for i := range e.Steps {
 		switch s := &e.Steps[i]; s.State {
@@ -135,4 +139,19 @@ func (v *evaluator) conclude() {
 		}
 	}
 	e.Gone = v.goal == Deleted && e.Verdict == Converged && len(e.Run) == 0
+}
+
+// silentMachine: what the object needs runs on a machine that does not answer, so
+// that nothing recorded about it is certain.
+func (v *evaluator) silentMachine() bool {
+	machine := v.env.Machine
+	if machine == "" || machine == v.env.Self || v.goal == Deleted || v.env.Removed(machine) {
+		return false
+	}
+	m := v.env.Member(machine)
+	if m.Alive {
+		return false
+	}
+	v.eval.Silent, v.eval.SilentSince = machine, m.Since
+	return true
 }

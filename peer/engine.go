@@ -34,7 +34,6 @@ type tracked struct {
 	ref     crdt.Ref
 	kind    Kind
 	snap    *lifecycle.Object // nil when there is no such object (any more)
-	derived api.Fields
 	eval    lifecycle.Evaluation
 	topics  []string
 	placed  string

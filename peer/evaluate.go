@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/lifecycle"
 )
@@ -45,10 +46,13 @@ func (e *engine) derive(t *tracked, v *view) *lifecycle.Object {
 	if t.kind.Derive == nil {
 		return t.snap
 	}
-	snap := *t.snap
-	t.derived = t.kind.Derive(t.snap, v)
-	snap.Fields = maps.Clone(t.snap.Fields)
-	maps.Copy(snap.Fields, t.derived)
+	return e.withDerived(t.snap, t.kind.Derive(t.snap, v))
+}
+
+func (e *engine) withDerived(o *lifecycle.Object, derived api.Fields) *lifecycle.Object {
+	snap := *o
+	snap.Fields = maps.Clone(o.Fields)
+	maps.Copy(snap.Fields, derived)
 	return &snap
 }
 

@@ -34,8 +34,8 @@ type journal struct {
 	birth crdt.Birth
 	// turn holds the own changes of this turn, not yet signed as a batch.
 	turn [][]byte
-	// sealed counts own entries that are in a batch.
 	before crdt.HighWater // own actor of the life before
+	recent recent
 }
 
 func newJournal(c *Core, rec Recovery) (*journal, error) {
@@ -78,6 +78,7 @@ func (j *journal) fold(changes [][]byte) {
 }
 
 func (j *journal) apply(ch crdt.Change, id crdt.ID) {
+	j.recent.note(j.c, ch)
 	switch a := j.state.Apply(ch, id); {
 	case a.Released > 0, a.Outcome == crdt.Took, a.Outcome == crdt.Declined:
 		j.c.engine.changed(a.Object)

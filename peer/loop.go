@@ -63,7 +63,8 @@ type Loop struct {
 	mu      sync.Mutex // guards what follows
 	waiting map[uint64]chan Answer
 	lastID  uint64
-	down    error // why nothing is written now; nil while all is well
+	down    error         // why nothing is written now; nil while all is well
+	turned  chan struct{} // closed at the end of the next turn that wrote something
 }
 
 // query reads the core between two turns.
@@ -80,7 +81,7 @@ func NewLoop(cfg LoopConfig) (*Loop, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Loop{cfg: cfg, events: make(chan any, queueLimit), waiting: map[uint64]chan Answer{}}, nil
+	return &Loop{cfg: cfg, events: make(chan any, queueLimit), waiting: map[uint64]chan Answer{}, turned: make(chan struct{})}, nil
 }
 
 // String names the task.
@@ -118,6 +119,21 @@ func (l *Loop) setDown(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = err
+}
+
+// Turned returns a channel that is closed at the end of the next turn that wrote
+// something: whoever follows the state reads it again then.
+func (l *Loop) Turned() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.turned
+}
+
+func (l *Loop) wakeWatchers() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.turned)
+	l.turned = make(chan struct{})
 }
 
 // fail answers everybody who waits.
@@ -236,6 +252,9 @@ func (d *driver) turn(ctx context.Context) error {
 	d.more = len(r.Serve) > 0
 	d.l.cfg.Verifier.Update(d.core.trust.now)
 	d.answerQueries()
+	if !r.Commit.Empty() {
+		d.l.wakeWatchers()
+	}
 	return nil
 }
 

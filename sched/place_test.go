@@ -64,7 +64,7 @@ func TestExecutorSpreads(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	for s, want := range map[string]string{"ssd": "ssd", "sdd": "ssd", "diskk": "disk", "nothing": ""} {
+	for s, want := range map[string]string{"ssd": "ssd", "sssd": "ssd", "diskk": "disk", "nothing": ""} {
 		if got := Nearest(s, []string{"disk", "hdd", "ssd"}); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", s, got, want)
 		}

@@ -1,0 +1,87 @@
+package peer
+
+import (
+	"starling.dev/starling/api"
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/lifecycle"
+)
+
+// ObjectPlan is what an edit would do to one object.
+type ObjectPlan struct {
+	Outcome Outcome
+	Diff    []api.Edit
+	Steps   []lifecycle.PlanStep
+	// From and To are the machines before and after; equal where the object stays.
+	From, To string
+}
+
+// Plan tells what a change set would do, and does nothing.
+func (c *Core) Plan(edits []Edit) ([]ObjectPlan, *api.Error) {
+	var plans []ObjectPlan
+	for _, edit := range edits {
+		ch, outcome, err := c.writes.prepare(edit)
+		if err != nil {
+			return nil, err
+		}
+		p := ObjectPlan{Outcome: outcome}
+		c.planOne(&p, edit, ch)
+		plans = append(plans, p)
+	}
+	return plans, nil
+}
+
+func (c *Core) planOne(p *ObjectPlan, edit Edit, ch crdt.Change) {
+	e := c.engine
+	t := e.objects[ch.Object]
+	if t == nil {
+		t = &tracked{ref: ch.Object, kind: c.cfg.Kinds[ch.Object.Kind], running: map[string]*action{}}
+	}
+	before := t.snap
+	if before == nil || outcomeIsNew(p.Outcome) {
+		before = &lifecycle.Object{Key: edit.Key, ID: "new", Fields: api.Fields{}, Results: map[string]lifecycle.Result{}}
+	}
+	written := api.Fields{}
+	if o, ok := c.writes.live(ch.Object); ok {
+		written = api.Fields(o.Values())
+	}
+	after := *before
+	wanted := written.Clone()
+	applyOps(wanted, ch.Ops)
+	p.Diff = api.Diff(written, wanted)
+	after.Fields = t.kind.Effective(wanted)
+	after.Rev++
+	goal := t.kind.Goal(after.Fields)
+	if edit.Kind == EditDelete {
+		goal = lifecycle.Deleted
+	}
+	v := &view{c: c}
+	derive := func(o *lifecycle.Object) *lifecycle.Object {
+		if t.kind.Derive == nil {
+			return o
+		}
+		return e.withDerived(o, t.kind.Derive(o, v))
+	}
+	b, a := derive(before), derive(&after)
+	env := e.env(t, b)
+	p.From = env.Machine
+	p.Steps = t.kind.Graph.Plan(b, a, goal, env, v)
+	p.To = p.From
+	for _, s := range p.Steps {
+		if m, ok := s.Outputs["status.machine"]; ok {
+			p.To = unquote(m)
+		}
+	}
+}
+
+func outcomeIsNew(o Outcome) bool { return o.Result == "created" }
+
+func applyOps(fields api.Fields, ops []crdt.Op) {
+	for _, op := range ops {
+		switch op.Kind {
+		case crdt.OpSet:
+			fields[op.Path] = op.Value
+		case crdt.OpUnset:
+			delete(fields, op.Path)
+		}
+	}
+}

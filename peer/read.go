@@ -1,0 +1,146 @@
+package peer
+
+import (
+	"slices"
+	"time"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/identity"
+	"starling.dev/starling/lifecycle"
+)
+
+// Seen is one object as this peer sees it now. All of it is immutable.
+type Seen struct {
+	Object *lifecycle.Object
+	Folded *crdt.Object
+	Graph  *lifecycle.Graph
+	Eval   lifecycle.Evaluation
+}
+
+// Self is the machine that the core runs on.
+func (c *Core) Self() Machine { return c.self }
+
+// See returns one object. Reading has no effect.
+func (c *Core) See(key api.Key) (Seen, bool) {
+	t, ok := c.engine.objects[crdt.Ref(key)]
+	if !ok || t.snap == nil {
+		return Seen{}, false
+	}
+	s := c.see(t)
+	return s, !s.Eval.Gone
+}
+
+func (c *Core) see(t *tracked) Seen {
+	snap := t.snap
+	if t.kind.Derive != nil {
+		snap = c.engine.withDerived(t.snap, t.kind.Derive(t.snap, &view{c: c}))
+	}
+	folded, _ := c.journal.state.Object(t.ref)
+	return Seen{Object: snap, Folded: folded, Graph: t.kind.Graph, Eval: t.kind.Graph.Evaluate(snap, c.engine.goal(t), c.engine.env(t, snap))}
+}
+
+// List returns the objects of a kind, or of all kinds for "", sorted by key. Those
+// that were deleted and taken down are left out.
+func (c *Core) List(kind string) []Seen {
+	var seen []Seen
+	for _, t := range c.engine.objects {
+		if t.snap == nil || (kind != "" && t.ref.Kind != kind) {
+			continue
+		}
+		if s := c.see(t); !s.Eval.Gone {
+			seen = append(seen, s)
+		}
+	}
+	slices.SortFunc(seen, func(a, b Seen) int { return a.Object.Key.Compare(b.Object.Key) })
+	return seen
+}
+
+// Incarnations returns every life that a name ever had, for its history.
+func (c *Core) Incarnations(key api.Key) []*crdt.Object {
+	return c.journal.state.Incarnations(crdt.Ref(key))
+}
+
+// Keys lists every name of every kind that ever was, sorted.
+func (c *Core) Keys() []api.Key {
+	var keys []api.Key
+	for ref := range c.engine.objects {
+		keys = append(keys, api.Key(ref))
+	}
+	slices.SortFunc(keys, api.Key.Compare)
+	return keys
+}
+
+// MemberInfo is a machine as this peer sees it.
+type MemberInfo struct {
+	Machine
+	Alive, Connected, Voter bool
+	Since                   time.Time
+	Reserved                lifecycle.Reservation
+	Pods                    int
+}
+
+// Members lists the machines of the cluster by name.
+func (c *Core) Members() []MemberInfo {
+	var list []MemberInfo
+	for _, m := range c.trust.list {
+		r := c.members.get(m.ID, c.now)
+		info := MemberInfo{
+			Machine: m, Alive: c.members.alive(m.ID), Connected: r.connected || m.ID == c.self.ID, Since: r.since,
+			Voter: slices.Contains(c.trust.votes, m.ID), Reserved: c.engine.reserved(m.Name, crdt.Ref{}),
+		}
+		for ref := range c.engine.placed[m.Name] {
+			if t := c.engine.objects[ref]; t.snap != nil && !t.eval.Gone {
+				info.Pods++
+			}
+		}
+		list = append(list, info)
+	}
+	return list
+}
+
+// Trust is the authorisation log's present meaning.
+func (c *Core) Trust() *identity.Snapshot { return c.trust.now }
+
+// AuthLog is the authorisation log itself: to be read between turns, never kept.
+func (c *Core) AuthLog() *identity.Log { return c.trust.Log }
+
+// Votes tells how many of how many voters, asked lately, find the machine silent.
+func (c *Core) Votes(machine string) (silent, of int) {
+	id, ok := c.idOf(machine)
+	if !ok {
+		return 0, len(c.trust.votes)
+	}
+	_, silent, of = c.members.silent(id, c.trust.voters(), c.now)
+	return silent, of
+}
+
+// StateHash is the hash of everything that is replicated: equal heads give equal
+// hashes.
+func (c *Core) StateHash() crdt.ID { return c.journal.state.Hash() }
+
+// Heads is the version vector of what this peer holds.
+func (c *Core) Heads() crdt.Heads { return c.journal.log.Heads() }
+
+// Figures are counts for tests and for people who look for faults.
+func (c *Core) Figures() map[string]int64 {
+	return map[string]int64{
+		"objects": int64(len(c.engine.objects)), "actions": int64(len(c.engine.actions)),
+		"effects": int64(len(c.engine.effects)), "actors": int64(len(c.journal.log.Heads())),
+		"connected": int64(len(c.members.connected())), "pending_writes": int64(len(c.writes.pending)),
+		"entries": int64(c.journal.entries()), "waiting_wakes": int64(len(c.engine.wakes.h)),
+	}
+}
+
+func (j *journal) entries() (n uint64) {
+	for _, h := range j.log.Heads() {
+		n += h.Seq
+	}
+	return n
+}
+
+// NameOf is the name of a machine.
+func (c *Core) NameOf(id crdt.MachineID) string { return c.nameOf(id) }
+
+// IDOf is the ID of the machine with a name.
+func (c *Core) IDOf(name string) (crdt.MachineID, bool) { return c.idOf(name) }
