@@ -73,6 +73,11 @@ func (s *Store) persist(p *plan) error {
 		return err
 	}
 	s.last = p.next
+	if s.firsts != nil {
+		for actor, first := range p.firsts {
+			s.firsts[actor] = max(s.firsts[actor], first)
+		}
+	}
 	return nil
 }
 
@@ -81,6 +86,7 @@ func (s *Store) persist(p *plan) error {
 type plan struct {
 	changes []change
 	next    meta
+	firsts  map[crdt.ActorID]uint64 // of the batches that are new, the last of each actor
 }
 
 // change is a write and the value that it replaces (nil: none).
@@ -98,13 +104,13 @@ func (p *plan) size() int {
 }
 
 func (s *Store) plan(c crdt.Commit) (*plan, error) {
-	p := &plan{next: s.last}
+	p := &plan{next: s.last, firsts: map[crdt.ActorID]uint64{}}
 	p.next.mark.commit++
 	if !c.HighWater.Actor.IsZero() {
 		p.next.mark.own = c.HighWater
 	}
 	err := s.db.View(func(txn *badger.Txn) error {
-		if err := p.addBatches(txn, c.Batches); err != nil {
+		if err := s.addBatches(p, txn, c.Batches); err != nil {
 			return err
 		}
 		return p.addLocals(txn, c.Local)
@@ -112,7 +118,7 @@ func (s *Store) plan(c crdt.Commit) (*plan, error) {
 	return p, err
 }
 
-func (p *plan) addBatches(txn *badger.Txn, batches []crdt.Batch) error {
+func (s *Store) addBatches(p *plan, txn *badger.Txn, batches []crdt.Batch) error {
 	seen := make(map[string]bool, len(batches))
 	for _, b := range batches {
 		base := batchKey(b.Actor, b.First)
@@ -120,22 +126,30 @@ func (p *plan) addBatches(txn *badger.Txn, batches []crdt.Batch) error {
 			continue
 		}
 		seen[string(base)] = true
-		if err := p.addBatch(txn, base, b); err != nil {
+		old, err := s.existing(txn, base, b)
+		if err == nil {
+			err = p.addBatch(base, old, b)
+		}
+		if err != nil {
 			return fmt.Errorf("batch %s/%d: %w", b.Actor, b.First, err)
 		}
 	}
 	return nil
 }
 
+// existing reads what is stored under a batch's key.
+func (s *Store) existing(txn *badger.Txn, base []byte, b crdt.Batch) (record, error) {
+	if s.firsts != nil && b.First > s.firsts[b.Actor] {
+		return record{base: base}, nil
+	}
+	return readRecord(txn, base)
+}
+
 // addBatch skips a batch that is there already, unless what is there can't be read:
 // then a sound copy, fetched from another peer, mends it.
-func (p *plan) addBatch(txn *badger.Txn, base []byte, b crdt.Batch) error {
+func (p *plan) addBatch(base []byte, old record, b crdt.Batch) error {
 	if b.Actor.IsZero() || b.First == 0 || len(b.Changes) == 0 || (b.First == 1) != (b.Birth != nil) {
 		return fmt.Errorf("%w: a batch needs an actor, changes, and, exactly at entry 1, a birth", ErrInvalid)
-	}
-	old, err := readRecord(txn, base)
-	if err != nil {
-		return err
 	}
 	if old.parts > 0 && old.err == nil {
 		return nil
@@ -144,6 +158,7 @@ func (p *plan) addBatch(txn *badger.Txn, base []byte, b crdt.Batch) error {
 	if len(data) > crdt.MaxBatch {
 		return fmt.Errorf("%w: %d bytes, a batch has at most %d", ErrInvalid, len(data), crdt.MaxBatch)
 	}
+	p.firsts[b.Actor] = max(p.firsts[b.Actor], b.First)
 	return p.replace(base, old, data, &p.next.batches)
 }
 

@@ -20,7 +20,7 @@ type record struct {
 }
 
 // add takes the next part of the record, as it is stored.
-func (r *record) add(key, value []byte) {
+func (r *record) add(value []byte) {
 	r.parts++
 	r.raw = append(r.raw, value)
 	if len(value) >= partHeader {
@@ -72,7 +72,7 @@ func readRecord(txn *badger.Txn, base []byte) (record, error) {
 		if err != nil {
 			return record{}, fmt.Errorf("read value: %w", err)
 		}
-		r.add(key, value)
+		r.add(value)
 		if count, _, err := openPart(key, value); err == nil && r.parts == 1 && count == 1 {
 			break // the usual case needs no second look
 		}
@@ -112,7 +112,8 @@ func (s *Store) Local(prefix string) ([]crdt.LocalWrite, error) {
 				damaged = append(damaged, fmt.Errorf("local key %q: %w", parseLocalKey(r.base), r.err))
 				return nil
 			}
-			out = append(out, crdt.LocalWrite{Key: parseLocalKey(r.base), Value: r.payload})
+			value := append([]byte{}, r.payload...) // an empty value is not nil
+			out = append(out, crdt.LocalWrite{Key: parseLocalKey(r.base), Value: value})
 			return nil
 		})
 		return err
@@ -161,9 +162,7 @@ func firstOfBatch(txn *badger.Txn, actor crdt.ActorID, from uint64) (uint64, err
 }
 
 func collect(txn *badger.Txn, actor crdt.ActorID, first uint64, maxBytes int) ([]crdt.Batch, error) {
-	opts := badger.DefaultIteratorOptions
-	opts.Prefix = batchKey(actor, 0)[:1+actorLen]
-	it := txn.NewIterator(opts)
+	it := txn.NewIterator(iteratorOptions(batchKey(actor, 0)[:1+actorLen]))
 	defer it.Close()
 	it.Seek(batchKey(actor, first))
 	var out []crdt.Batch

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/dgraph-io/badger/v4"
@@ -54,7 +53,11 @@ func (s *Store) Recover(fn func(crdt.Batch) error) (Recovery, error) {
 	if s.closed {
 		return Recovery{}, ErrClosed
 	}
-	r := recovery{Recovery: Recovery{Verdict: s.verdict, Own: s.last.mark.own}, fn: fn}
+	r := recovery{
+		Recovery: Recovery{Verdict: s.verdict, Own: s.last.mark.own},
+		fn:       fn,
+		firsts:   map[crdt.ActorID]uint64{},
+	}
 	err := s.db.View(func(txn *badger.Txn) error {
 		batches, err := scan(txn, []byte{prefixBatch}, r.batch)
 		if err != nil {
@@ -67,6 +70,7 @@ func (s *Store) Recover(fn func(crdt.Batch) error) (Recovery, error) {
 		r.LostBatches = batches != s.last.batches
 		r.LostLocals = locals != s.last.locals
 		s.last.batches, s.last.locals = batches, locals
+		s.firsts = r.firsts
 		return nil
 	})
 	if err != nil {
@@ -92,14 +96,17 @@ type recovery struct {
 	fn    func(crdt.Batch) error
 	actor crdt.ActorID
 	next  uint64 // the entry that the actor's next batch must begin with
+	// firsts is of all batches, damaged ones included.
+	firsts map[crdt.ActorID]uint64
 }
 
 func (r *recovery) batch(rec record) error {
 	actor, first, ok := parseBatchKey(rec.base)
 	if !ok {
-		r.Damaged = append(r.Damaged, Damage{Err: fmt.Errorf("%w: key %x", ErrDamaged, rec.base)})
+		r.Damaged = append(r.Damaged, Damage{Err: fmt.Errorf("%w: unknown key %x", ErrDamaged, rec.base)})
 		return nil
 	}
+	r.firsts[actor] = first // they come in order
 	b, err := decodeBatch(rec)
 	if err != nil {
 		r.Damaged = append(r.Damaged, Damage{Actor: actor, First: first, Err: err})
@@ -138,50 +145,4 @@ func decodeBatch(rec record) (crdt.Batch, error) {
 		return crdt.Batch{}, fmt.Errorf("decode batch: %w", err)
 	}
 	return b, nil
-}
-
-// scan reads all records with a prefix in order and returns their digest.
-func scan(txn *badger.Txn, prefix []byte, fn func(record) error) (digest, error) {
-	opts := badger.DefaultIteratorOptions
-	opts.Prefix = prefix
-	it := txn.NewIterator(opts)
-	defer it.Close()
-	it.Rewind()
-	return scanFrom(it, fn)
-}
-
-// errStop ends a scan early without being an error.
-var errStop = errors.New("stop")
-
-// scanFrom groups the parts that follow each other into records.
-func scanFrom(it *badger.Iterator, fn func(record) error) (digest, error) {
-	var total digest
-	var rec record
-	flush := func() error {
-		if rec.base == nil {
-			return nil
-		}
-		rec.finish()
-		total = total.add(rec.digest)
-		return fn(rec)
-	}
-	for ; it.Valid(); it.Next() {
-		key := it.Item().KeyCopy(nil)
-		value, err := it.Item().ValueCopy(nil)
-		if err != nil {
-			return total, fmt.Errorf("read %x: %w", key, err)
-		}
-		base, _, ok := splitKey(key)
-		if !ok {
-			continue
-		}
-		if string(base) != string(rec.base) {
-			if err := flush(); err != nil {
-				return total, err
-			}
-			rec = record{base: base}
-		}
-		rec.add(key, value)
-	}
-	return total, flush()
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"starling.dev/starling/crdt"
 )
 
 // Store is an open data directory. All methods may be called concurrently; commits
@@ -21,8 +23,11 @@ type Store struct {
 	// gate keeps Close away while a read runs. Taken before mu.
 	gate sync.RWMutex
 
-	mu        sync.Mutex // guards all below
-	last      meta       // as of the last commit
+	mu   sync.Mutex // guards all below
+	last meta       // as of the last commit
+	// firsts holds the first entry of each actor's last batch; nil until Recover
+	// has read them. A batch beyond it need not be looked for.
+	firsts    map[crdt.ActorID]uint64
 	wal       *walKeeper
 	space     *space
 	highWater *highWater
