@@ -38,6 +38,7 @@ type conn struct {
 	dark     func() bool // tests: frames to the peer vanish
 	count    *counters
 
+	surplus bool            // the peer may write until it finds out that another is kept
 	after   <-chan struct{} // the end of the connection that this one replaced; nil if none
 	retired chan struct{}   // closed when another connection took over
 	done    chan struct{}   // closed when run returns
@@ -75,6 +76,10 @@ func (c *conn) run(ctx context.Context) error {
 	c.touch()
 	stop := context.AfterFunc(ctx, c.close)
 	defer stop()
+	if c.surplus {
+		defer c.close() // only now: the peer takes it for "all was read"
+		return c.read()
+	}
 	wrote := make(chan error, 1)
 	ended := make(chan struct{})
 	go func() { wrote <- c.write(ended) }()
@@ -150,6 +155,12 @@ func (c *conn) write(ended <-chan struct{}) error {
 	defer idle.Stop()
 	var batch []byte
 	for {
+		select {
+		case <-c.retired:
+			_ = c.tls.CloseWrite() // the reader reports a broken connection
+			return nil
+		default:
+		}
 		last := time.Now()
 		var frames int
 		batch, frames = c.queue.take(batch[:0], batchBytes)
@@ -168,13 +179,12 @@ func (c *conn) write(ended <-chan struct{}) error {
 			batch = nil // after a huge frame
 		}
 		if !c.pause(ended, idle, last) {
-			_ = c.tls.CloseWrite() // the reader reports a broken connection
 			return nil
 		}
 	}
 }
 
-// pause waits until there is something to write; false once there will be nothing more.
+// pause waits until there may be something to write; false once the reader has ended.
 func (c *conn) pause(ended <-chan struct{}, idle *time.Timer, last time.Time) bool {
 	select {
 	case <-c.queue.wake:
@@ -182,7 +192,7 @@ func (c *conn) pause(ended <-chan struct{}, idle *time.Timer, last time.Time) bo
 		_ = c.queue.push(frame{kind: frameIdle}, true)
 		return true
 	case <-c.retired:
-		return false
+		return true
 	case <-ended:
 		return false
 	}
@@ -194,12 +204,11 @@ func (c *conn) pause(ended <-chan struct{}, idle *time.Timer, last time.Time) bo
 	defer gather.Stop()
 	select {
 	case <-gather.C:
-		return true
 	case <-c.retired:
-		return false
 	case <-ended:
 		return false
 	}
+	return true
 }
 
 func (c *conn) flush(batch []byte) error {

@@ -222,3 +222,19 @@ func TestRestartAtNewPortRejoinsFromPeerTable(t *testing.T) {
 		again.waitStatus(t, n.self.ID, Alive)
 	}
 }
+
+// stopwatch lets a test wait for time to pass the way it waits for all else.
+type stopwatch struct {
+	end time.Time
+}
+
+func newStopwatch(d time.Duration) stopwatch { return stopwatch{time.Now().Add(d)} }
+
+// over reports whether the time has passed, and has the watcher look again when it has.
+func (s stopwatch) over(w *watcher) bool {
+	left := time.Until(s.end)
+	if left > 0 {
+		time.AfterFunc(left, func() { w.update(func() {}) })
+	}
+	return left <= 0
+}

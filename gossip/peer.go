@@ -155,8 +155,9 @@ func (t *Transport) dial(ctx context.Context, p *peer) error {
 		return fmt.Errorf("connect to %s: %w", p.id, err)
 	}
 	if !t.register(c) {
-		c.close()
-		return errDuplicate
+		c.surplus, c.queue = true, p.queue
+		c.retire()
+		err = errDuplicate
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -166,7 +167,7 @@ func (t *Transport) dial(ctx context.Context, p *peer) error {
 	}
 	runCtx := t.ctx
 	t.spawn(func() { t.serve(runCtx, c) })
-	return nil
+	return err
 }
 
 func awaitWelcome(c *conn) error {
