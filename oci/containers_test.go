@@ -42,6 +42,7 @@ func TestOnlyTheChangedContainerRestarts(t *testing.T) {
 	side := app()
 	side.Name = "side"
 	before := f.ensure(app(), side)
+	f.await("side", "waiting")
 	side.Env = map[string]string{"MODE": "new"}
 	after := f.ensure(app(), side)
 	if after[0] != before[0] {
@@ -60,6 +61,7 @@ func TestUnlistedContainerIsRemoved(t *testing.T) {
 	side := app()
 	side.Name = "side"
 	before := f.ensure(app(), side)
+	f.await("side", "waiting")
 	after := f.ensure(app())
 	if after[0] != before[0] || alive(before[1].PID) {
 		t.Errorf("after removing a container: kept %+v of %+v; the removed one runs: %v", after[0], before[0], alive(before[1].PID))
@@ -129,6 +131,7 @@ func TestReplacedNetworkNamespaceReplacesTheContainer(t *testing.T) {
 func TestRerunRestartsInPlace(t *testing.T) {
 	f := newFixture(t)
 	before := f.ensure(app())[0]
+	f.await("app", "waiting")
 	f.pod.Rerun = "1"
 	after := f.ensure(app())[0]
 	if after.PID == before.PID || alive(before.PID) || !alive(after.PID) {
@@ -226,6 +229,8 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	spec := server()
 	spec.Memory = 64 << 20
 	statuses := f.ensure(spec, app())
+	f.await("app", "waiting")
+	f.await("server", "listening")
 	if err := f.Containers().Remove(f.ctx, f.pod.ID); err != nil {
 		t.Fatalf("Remove: %v", err)
 	}

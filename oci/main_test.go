@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/loops"
 	"starling.dev/starling/oci/testimage"
 )
@@ -201,7 +202,8 @@ func server() loops.ContainerSpec {
 	return loops.ContainerSpec{Name: "server", Image: "localhost/hello:1", Args: []string{"--listen", "[::]:8080"}, Restart: "always"}
 }
 
-// ensure brings the pod to its specs and fails the test if that fails.
+// ensure brings the pod to its specs and fails the test if that fails. The processes
+// may not have come far: await tells when they have.
 func (f *fixture) ensure(specs ...loops.ContainerSpec) []loops.ContainerStatus {
 	f.t.Helper()
 	statuses, err := f.Containers().Ensure(f.ctx, f.pod, specs)
@@ -289,10 +291,13 @@ func (f *fixture) get(port uint16, path string) (string, error) {
 // output waits for a command in a container and returns what it printed.
 func (f *fixture) output(container string, args ...string) (string, uint32) {
 	f.t.Helper()
-	var out bytes.Buffer
-	code, err := f.Exec(f.ctx, f.pod.ID, container, ExecSpec{Args: args, Stdout: &out, Stderr: &out})
+	var out, complaints bytes.Buffer
+	code, err := f.Exec(f.ctx, f.pod.ID, container, ExecSpec{Args: args, Stdout: &out, Stderr: &complaints})
 	if err != nil {
 		f.t.Fatalf("Exec %v: %v", args, err)
+	}
+	if complaints.Len() > 0 {
+		f.t.Logf("%v wrote: %s", args, complaints.String())
 	}
 	return out.String(), code
 }
@@ -338,4 +343,51 @@ type testWriter struct{ t testing.TB }
 func (w testWriter) Write(p []byte) (int, error) {
 	w.t.Log(strings.TrimSpace(string(p)))
 	return len(p), nil
+}
+
+// startOwnContainerd starts a second containerd that the test may stop.
+func startOwnContainerd(t *testing.T) *machine {
+	t.Helper()
+	needRoot(t)
+	dir, err := os.MkdirTemp("", "starling-own-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{dir: dir}
+	m.supervisor, err = NewSupervisor(SupervisorConfig{Logger: slog.New(slog.DiscardHandler), Dir: filepath.Join(dir, "c")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.stop)
+	if err := m.supervise(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// awaitEnd waits for a process that is not our child to end.
+func awaitEnd(t *testing.T, pid uint32) {
+	t.Helper()
+	process, err := watch(int(pid))
+	if errors.Is(err, os.ErrProcessDone) {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer process.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := process.Wait(ctx); err != nil {
+		t.Fatalf("process %d did not end: %v", pid, err)
+	}
+}
+
+// stepCode returns the code of a step's error; empty if it is none.
+func stepCode(err error) string {
+	var step *lifecycle.Error
+	if errors.As(err, &step) {
+		return step.Code
+	}
+	return ""
 }
