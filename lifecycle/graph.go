@@ -311,3 +311,13 @@ func (g *Graph) Downward() []string {
 	}
 	return names
 }
+
+// RequiresOf names what a step or target requires.
+func (g *Graph) RequiresOf(name string) []string {
+	n, ok := g.index[name]
+	if !ok {
+		return nil
+	}
+	requires, _, _ := n.edges()
+	return requires
+}

@@ -33,7 +33,7 @@ type journal struct {
 	actor crdt.ActorID // own; zero until the first own entry of this life
 	birth crdt.Birth
 	// turn holds the own changes of this turn, not yet signed as a batch.
-	turn [][]byte
+	turn   [][]byte
 	before crdt.HighWater // own actor of the life before
 	recent recent
 }

@@ -144,3 +144,15 @@ func (c *Core) NameOf(id crdt.MachineID) string { return c.nameOf(id) }
 
 // IDOf is the ID of the machine with a name.
 func (c *Core) IDOf(name string) (crdt.MachineID, bool) { return c.idOf(name) }
+
+// CutOf is how much of a machine's logs is known here: what still counts after its
+// removal.
+func (c *Core) CutOf(id crdt.MachineID) crdt.Heads {
+	cut := crdt.Heads{}
+	for actor, head := range c.journal.log.Heads() {
+		if pub, ok := c.journal.log.Key(actor); ok && crdt.MachineIDOf(pub) == id {
+			cut[actor] = head
+		}
+	}
+	return cut
+}

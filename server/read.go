@@ -1,0 +1,191 @@
+package server
+
+import (
+	"context"
+	"encoding/hex"
+	"path"
+	"slices"
+	"time"
+
+	"starling.dev/starling/api"
+	apiv1 "starling.dev/starling/api/v1"
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/peer"
+)
+
+// Get lists objects, or returns one as of a rev or a time.
+func (s *Server) Get(ctx context.Context, req *apiv1.GetRequest) (*apiv1.GetResponse, error) {
+	out := &apiv1.GetResponse{}
+	return out, s.read(ctx, func(c *peer.Core) *api.Error {
+		out.View = view(c)
+		if req.GetAt() != "" {
+			o, fault := at(c, api.Key{Kind: req.GetKind(), Namespace: req.GetNamespace(), Name: req.GetName()}, req.GetAt())
+			out.Objects = []*apiv1.Object{o}
+			return fault
+		}
+		for _, seen := range selected(c, req.GetKind(), req.GetNamespace(), req.GetName()) {
+			out.Objects = append(out.Objects, objectTo(seen))
+		}
+		if req.GetName() != "" && len(out.Objects) == 0 {
+			return noSuch(api.Key{Kind: req.GetKind(), Namespace: req.GetNamespace(), Name: req.GetName()})
+		}
+		return nil
+	})
+}
+
+func selected(c *peer.Core, kind, namespace, name string) []peer.Seen {
+	return slices.DeleteFunc(c.List(kind), func(s peer.Seen) bool {
+		k := s.Object.Key
+		return (namespace != "" && k.Namespace != namespace) || (name != "" && k.Name != name)
+	})
+}
+
+// at is an object's spec as of a rev, or as of a time (RFC 3339).
+func at(c *peer.Core, key api.Key, when string) (*apiv1.Object, *api.Error) {
+	o, fault := newest(c, key)
+	if fault != nil {
+		return nil, fault
+	}
+	var revs []crdt.ID
+	if t, err := time.Parse(time.RFC3339, when); err == nil {
+		revs = o.HeadsAt(uint64(t.UnixMilli()+1) << 16)
+	} else if revs, err = o.ParseRev(when); err != nil {
+		return nil, api.Errorf(api.AmbiguousRev, "%s: %w", key, err)
+	}
+	if len(revs) == 0 {
+		return nil, api.Errorf(api.NotFound, "%s did not exist at %s", key, when)
+	}
+	spec, err := o.SpecAt(revs...)
+	if err != nil {
+		return nil, api.Errorf(api.NotFound, "%s: %w", key, err)
+	}
+	return &apiv1.Object{Key: keyTo(key), Rev: o.RevName(revs[0]), Fields: spec}, nil
+}
+
+// Status tells where each step stands.
+func (s *Server) Status(ctx context.Context, req *apiv1.StatusRequest) (*apiv1.StatusResponse, error) {
+	out := &apiv1.StatusResponse{}
+	key := keyOf(req.GetKey())
+	err := s.read(ctx, func(c *peer.Core) *api.Error {
+		out.View = view(c)
+		for _, seen := range selected(c, key.Kind, key.Namespace, key.Name) {
+			out.Objects = append(out.Objects, stateTo(seen))
+		}
+		if key.Name != "" && len(out.Objects) == 0 {
+			return noSuch(key)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if req.GetNet() {
+		return s.withNet(ctx, req, out)
+	}
+	return out, nil
+}
+
+// withNet adds everything of ours in the machine's network, asked of that machine.
+func (s *Server) withNet(ctx context.Context, req *apiv1.StatusRequest, out *apiv1.StatusResponse) (*apiv1.StatusResponse, error) {
+	other, err := s.elsewhere(ctx, req.GetKey().GetName())
+	if err != nil {
+		return nil, err
+	}
+	if other != nil {
+		return other.Status(ctx, req)
+	}
+	out.Net, err = s.cfg.Network.State(ctx)
+	return out, wire(err)
+}
+
+// History tells who changed what.
+func (s *Server) History(ctx context.Context, req *apiv1.HistoryRequest) (*apiv1.HistoryResponse, error) {
+	out := &apiv1.HistoryResponse{}
+	key := keyOf(req.GetKey())
+	return out, s.read(ctx, func(c *peer.Core) *api.Error {
+		out.View = view(c)
+		keys := []api.Key{key}
+		if key.Name == "" {
+			keys = c.Keys()
+		}
+		lives := 0
+		for _, k := range keys {
+			for _, o := range c.Incarnations(k) {
+				lives++
+				out.Entries = append(out.Entries, entriesOf(k, o, req)...)
+			}
+		}
+		if key.Name != "" && lives == 0 {
+			return noSuch(key)
+		}
+		slices.SortStableFunc(out.Entries, func(a, b *apiv1.HistoryEntry) int { return int(a.TimeMs - b.TimeMs) })
+		return nil
+	})
+}
+
+func entriesOf(key api.Key, o *crdt.Object, req *apiv1.HistoryRequest) []*apiv1.HistoryEntry {
+	var entries []*apiv1.HistoryEntry
+	heads := o.Heads()
+	for _, r := range o.Revs() {
+		ms := crdt.Millis(r.HLC)
+		if ms < req.GetSinceMs() || !authored(r.Author, req.GetBy(), req.GetNotBy()) {
+			continue
+		}
+		e := &apiv1.HistoryEntry{
+			Key: keyTo(key), Change: hex.EncodeToString(r.Change[:]), ChangeSet: setName(r.Set), Author: r.Author,
+			TimeMs: ms, Message: r.Message, Refused: r.Refused, Deletes: r.Deletes, Current: slices.Contains(heads, r.Change) && !o.Deleted(),
+		}
+		if r.IsRev {
+			e.Rev = o.RevName(r.Change)
+		}
+		if req.GetDiff() {
+			e.Diff = diffOf(o, r)
+		}
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+func setName(set [16]byte) string {
+	if set == [16]byte{} {
+		return ""
+	}
+	return hex.EncodeToString(set[:6])
+}
+
+// authored selects by authors; patterns are those of path.Match ("user:*").
+func authored(author string, by, notBy []string) bool {
+	matches := func(pattern string) bool {
+		ok, err := path.Match(pattern, author)
+		return err == nil && ok
+	}
+	return (len(by) == 0 || slices.ContainsFunc(by, matches)) && !slices.ContainsFunc(notBy, matches)
+}
+
+// diffOf is what a change altered: its operations against the spec that its author saw.
+func diffOf(o *crdt.Object, r crdt.Rev) []*apiv1.FieldDiff {
+	before, err := o.SpecAt(r.Parents...)
+	if err != nil || len(r.Parents) == 0 {
+		before = map[string]string{}
+	}
+	var diff []*apiv1.FieldDiff
+	for _, op := range r.Ops {
+		switch op.Kind {
+		case crdt.OpSet:
+			diff = append(diff, &apiv1.FieldDiff{Path: op.Path, Old: before[op.Path], New: op.Value})
+		case crdt.OpUnset:
+			diff = append(diff, &apiv1.FieldDiff{Path: op.Path, Old: before[op.Path]})
+		}
+	}
+	return diff
+}
+
+// Debug returns figures for tests and for people who look for faults.
+func (s *Server) Debug(ctx context.Context, _ *apiv1.DebugRequest) (*apiv1.DebugResponse, error) {
+	out := &apiv1.DebugResponse{}
+	return out, s.read(ctx, func(c *peer.Core) *api.Error {
+		hash := c.StateHash()
+		out.StateHash, out.Figures, out.View = hex.EncodeToString(hash[:]), c.Figures(), view(c)
+		return nil
+	})
+}

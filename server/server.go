@@ -1,0 +1,173 @@
+package server
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"starling.dev/starling/api"
+	apiv1 "starling.dev/starling/api/v1"
+	"starling.dev/starling/api/v1/apiv1connect"
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/oci"
+	"starling.dev/starling/peer"
+)
+
+// Runtime is what the server needs of the container runtime.
+type Runtime interface {
+	Logs(ctx context.Context, podID, container string, o oci.LogOptions, each func(oci.LogLine) error) error
+	Exec(ctx context.Context, podID, container string, e oci.ExecSpec) (uint32, error)
+	Import(ctx context.Context, r io.Reader) ([]oci.Image, error)
+	List(ctx context.Context) ([]oci.Image, error)
+}
+
+// Network is what the server needs of the machine's network.
+type Network interface {
+	State(ctx context.Context) (string, error)
+	Findings(ctx context.Context) ([]*apiv1.Finding, error)
+	Dial(ctx context.Context, podID string, port uint16) (net.Conn, error)
+}
+
+// Members calls the API of other members.
+type Members interface {
+	HTTPClient(id crdt.MachineID) *http.Client
+}
+
+// Config is what a server serves. All fields are required.
+type Config struct {
+	Loop    *peer.Loop
+	Runtime Runtime
+	Network Network
+	Members Members
+	// Key signs what this machine states about the cluster's membership.
+	Key ed25519.PrivateKey
+	// Addresses are where newcomers reach this machine, "host:port".
+	Addresses func() []string
+	Logger    *slog.Logger
+}
+
+// Server implements the service. It holds no state of its own.
+type Server struct {
+	apiv1connect.UnimplementedStarlingHandler
+	cfg Config
+	// member is true where the caller is another member, not a person on this machine.
+	member bool
+}
+
+// New returns the server for the local socket.
+func New(cfg Config) (*Server, error) {
+	if cfg.Loop == nil || cfg.Runtime == nil || cfg.Network == nil || cfg.Members == nil || cfg.Addresses == nil || cfg.Logger == nil {
+		return nil, errors.New("configure server: every field is required")
+	}
+	return &Server{cfg: cfg}, nil
+}
+
+// ForMembers returns the server for other members.
+func (s *Server) ForMembers() *Server { return &Server{cfg: s.cfg, member: true} }
+
+// Handler returns the HTTP handler of the service.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	path, h := apiv1connect.NewStarlingHandler(s)
+	mux.Handle(path, h)
+	return mux
+}
+
+// view says whose view an answer is.
+func view(c *peer.Core) *apiv1.View {
+	v := &apiv1.View{Machine: c.Self().Name, TimeMs: time.Now().UnixMilli(), SilentSinceMs: map[string]int64{}}
+	for _, m := range c.Members() {
+		if !m.Alive {
+			v.Unreachable = append(v.Unreachable, m.Name)
+			v.SilentSinceMs[m.Name] = m.Since.UnixMilli()
+		}
+	}
+	return v
+}
+
+// read runs do on the core between two turns.
+func (s *Server) read(ctx context.Context, do func(*peer.Core) *api.Error) error {
+	var fault *api.Error
+	if err := s.cfg.Loop.Query(ctx, func(c *peer.Core) { fault = do(c) }); err != nil {
+		return wire(err)
+	}
+	if fault != nil {
+		return wire(fault)
+	}
+	return nil
+}
+
+// locals refuses what only people on this machine may do.
+func (s *Server) locals(what string) error {
+	if !s.member {
+		return nil
+	}
+	return wire(api.Errorf(api.Unauthorized, "%s is only done through a machine's own socket", what))
+}
+
+// wire gives an error the status that clients see, and its code as a detail.
+func wire(err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *connect.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	code := api.CodeOf(err)
+	out := connect.NewError(status(code), err)
+	out.Meta().Set(CodeHeader, code)
+	return out
+}
+
+// CodeHeader carries the code of an error (api.Errorf) beside its message.
+const CodeHeader = "Starling-Code"
+
+func status(code string) connect.Code {
+	switch code {
+	case api.NotFound:
+		return connect.CodeNotFound
+	case api.AlreadyExists, api.NameTaken:
+		return connect.CodeAlreadyExists
+	case api.SpecInvalid, api.TooLarge, api.AmbiguousRev, api.WrongOwner:
+		return connect.CodeInvalidArgument
+	case api.Conflict:
+		return connect.CodeAborted
+	case api.Unauthorized, api.TokenInvalid, api.TokenUsed, api.TokenExpired:
+		return connect.CodePermissionDenied
+	case api.TimedOut:
+		return connect.CodeDeadlineExceeded
+	case api.MachineUnreachable, api.MachineSilent, api.RuntimeUnavailable:
+		return connect.CodeUnavailable
+	case api.DiskFull:
+		return connect.CodeResourceExhausted
+	}
+	return connect.CodeInternal
+}
+
+// noSuch says that an object is not there.
+func noSuch(key api.Key) *api.Error {
+	return api.Errorf(api.NotFound, "%s does not exist; list what does with `peer get %s`", key, plural(key.Kind))
+}
+
+func plural(kind string) string {
+	if k, ok := api.KindByName(kind); ok {
+		return k.Plural
+	}
+	return kind
+}
+
+func keyOf(k *apiv1.Key) api.Key {
+	return api.Key{Kind: k.GetKind(), Namespace: k.GetNamespace(), Name: k.GetName()}
+}
+
+func keyTo(k api.Key) *apiv1.Key {
+	return &apiv1.Key{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}
+}
