@@ -43,7 +43,7 @@ func MachinePlan(m Machine) Plan {
 		plan.Addresses = append(plan.Addresses, Address{Link: link, Prefix: address})
 	}
 	for _, p := range m.Peers {
-		plan.Routes = append(plan.Routes, Route{Prefix: p.Prefix, Via: p.nextHop(), Link: p.Link})
+		plan.Routes = append(plan.Routes, Route{Prefix: p.Prefix, Via: p.nextHop(), Link: p.Link, Source: MachineAddress(m.Own)})
 	}
 	return plan
 }

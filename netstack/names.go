@@ -60,6 +60,19 @@ func IsHostLink(name string) bool {
 	return ok && len(rest) == 12
 }
 
+// linkMACs are the link-layer addresses of the two ends of a pod's link, the machine's
+// and the pod's. They follow from its name, so that a link that is made anew answers
+// to what its neighbours remember.
+func linkMACs(scope, podID string) (host, pod MAC) {
+	sum := sha256.Sum256([]byte(SpaceName(scope, podID)))
+	copy(host[:], sum[6:])
+	copy(pod[:], sum[12:])
+	for _, m := range []*MAC{&host, &pod} {
+		m[0] = m[0]&^1 | 2 // unicast, locally administered
+	}
+	return host, pod
+}
+
 // PickIPv4 chooses a pod's IPv4 address in the machine's range: the one its ID hashes
 // to, or the next that used does not know, so that a pod gets the same address again
 // where it can. The range's first and last 256 addresses are left out. The zero Addr

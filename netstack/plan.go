@@ -2,6 +2,7 @@ package netstack
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -19,6 +20,8 @@ type Plan struct {
 	Sysctls   []Sysctl
 	Addresses []Address
 	Routes    []Route
+	// Neighbours are written last: a link forgets them when it goes down.
+	Neighbours []Neighbour
 }
 
 // Link is a network interface, which is always up.
@@ -26,6 +29,21 @@ type Link struct {
 	Name  string
 	MTU   int    // 0: as it is
 	Alias string // empty: as it is
+	MAC   MAC    // zero: as it is
+}
+
+// MAC is a link-layer address.
+type MAC [6]byte
+
+// String prints "02:00:5e:10:00:00".
+func (m MAC) String() string { return net.HardwareAddr(m[:]).String() }
+
+// Neighbour is a permanent entry of the neighbour table: nobody is asked for the
+// address.
+type Neighbour struct {
+	Link    string
+	Address netip.Addr
+	MAC     MAC
 }
 
 // Sysctl is a kernel setting below /proc/sys.
@@ -48,6 +66,9 @@ type Route struct {
 	// may have an IPv6 next hop (RFC 8950).
 	Via  netip.Addr
 	Link string // empty: unreachable
+	// Source is the address that the machine itself sends from; the zero Addr: its
+	// own choice.
+	Source netip.Addr
 }
 
 // Unreachable reports whether the route refuses what matches it.
@@ -59,6 +80,9 @@ func (l Link) String() string {
 	if l.MTU != 0 {
 		s += " mtu " + strconv.Itoa(l.MTU)
 	}
+	if l.MAC != (MAC{}) {
+		s += " mac " + l.MAC.String()
+	}
 	if l.Alias != "" {
 		s += " alias " + l.Alias
 	}
@@ -66,9 +90,10 @@ func (l Link) String() string {
 }
 
 // String prints "sysctl net.ipv6.conf.all.forwarding=1".
-func (s Sysctl) String() string {
-	return "sysctl " + dotted(s.Key) + "=" + s.Value
-}
+func (s Sysctl) String() string { return "sysctl " + s.Setting() }
+
+// Setting is what sysctl(8) takes: "net.ipv6.conf.all.forwarding=1".
+func (s Sysctl) Setting() string { return dotted(s.Key) + "=" + s.Value }
 
 // dotted writes a key as sysctl(8) does: a dot inside a link's name becomes a slash.
 func dotted(key string) string {
@@ -93,7 +118,16 @@ func (r Route) String() string {
 	default:
 		s += " via " + r.Via.String()
 	}
-	return s + " dev " + r.Link
+	s += " dev " + r.Link
+	if r.Source.IsValid() {
+		s += " src " + r.Source.String()
+	}
+	return s
+}
+
+// String prints "neighbour fe80::1 mac 02:00:5e:10:00:00 dev eth0".
+func (n Neighbour) String() string {
+	return fmt.Sprintf("neighbour %s mac %s dev %s", n.Address, n.MAC, n.Link)
 }
 
 // Lines returns one line per thing.
@@ -105,7 +139,8 @@ func (p Plan) Lines() []string {
 	lines = appendLines(lines, p.Links)
 	lines = appendLines(lines, p.Sysctls)
 	lines = appendLines(lines, p.Addresses)
-	return appendLines(lines, p.Routes)
+	lines = appendLines(lines, p.Routes)
+	return appendLines(lines, p.Neighbours)
 }
 
 func appendLines[T fmt.Stringer](lines []string, things []T) []string {

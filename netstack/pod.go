@@ -27,22 +27,30 @@ type PodState struct {
 // PodPlan returns a pod's plan. The pod sees a /128 and one next hop, fe80::1, for
 // both families: there is no subnet, no bridge and no broadcast that it shares with
 // other pods, and the machine routes each pod by one host route.
+//
+// Both ends know each other's link-layer address from the start. Neighbour discovery
+// would work too, but not at once: the kernel joins the multicast group that it
+// listens on by a deferred job, and a first solicitation that comes too early is
+// repeated only after a second.
 func PodPlan(p Pod) PodState {
 	host := HostLink(p.Scope, p.ID)
+	hostMAC, podMAC := linkMACs(p.Scope, p.ID)
 	space := SpaceName(p.Scope, p.ID)
 	state := PodState{
 		Space: space,
 		Inside: Plan{
-			Links:     []Link{{Name: "lo"}, {Name: PodLink, MTU: p.MTU}},
-			Sysctls:   insideSysctls(),
-			Addresses: []Address{{Link: PodLink, Prefix: single(p.Address)}},
-			Routes:    []Route{{Prefix: anyIPv6, Via: Gateway, Link: PodLink}},
+			Links:      []Link{{Name: "lo"}, {Name: PodLink, MTU: p.MTU, MAC: podMAC}},
+			Sysctls:    insideSysctls(),
+			Addresses:  []Address{{Link: PodLink, Prefix: single(p.Address)}},
+			Routes:     []Route{{Prefix: anyIPv6, Via: Gateway, Link: PodLink}},
+			Neighbours: []Neighbour{{PodLink, Gateway, hostMAC}},
 		},
 		Outside: Plan{
-			Links:     []Link{{Name: host, MTU: p.MTU, Alias: space}},
-			Sysctls:   outsideSysctls(host),
-			Addresses: []Address{{Link: host, Prefix: netip.PrefixFrom(Gateway, 64)}},
-			Routes:    []Route{{Prefix: single(p.Address), Link: host}},
+			Links:      []Link{{Name: host, MTU: p.MTU, Alias: space, MAC: hostMAC}},
+			Sysctls:    outsideSysctls(host),
+			Addresses:  []Address{{Link: host, Prefix: netip.PrefixFrom(Gateway, 64)}},
+			Routes:     []Route{{Prefix: single(p.Address), Link: host}},
+			Neighbours: []Neighbour{{host, p.Address, podMAC}},
 		},
 	}
 	if p.IPv4.IsValid() {
@@ -50,6 +58,7 @@ func PodPlan(p Pod) PodState {
 		in.Addresses = append(in.Addresses, Address{Link: PodLink, Prefix: single(p.IPv4)})
 		in.Routes = append(in.Routes, Route{Prefix: anyIPv4, Via: Gateway, Link: PodLink})
 		out.Routes = append(out.Routes, Route{Prefix: single(p.IPv4), Link: host})
+		out.Neighbours = append(out.Neighbours, Neighbour{host, p.IPv4, podMAC})
 	}
 	return state
 }

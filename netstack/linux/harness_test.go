@@ -195,3 +195,5 @@ func check(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+func prefixOf(c *cluster, id []byte) netip.Prefix { return netstack.MachinePrefix(c.prefix, id) }

@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -81,6 +82,7 @@ func (s *space) addPair(pod *space, host, inside netstack.Link) error {
 	attrs.Name, attrs.MTU = host.Name, host.MTU
 	veth := netlink.NewVeth(attrs)
 	veth.PeerName, veth.PeerMTU = inside.Name, uint32(inside.MTU)
+	veth.HardwareAddr, veth.PeerHardwareAddr = host.MAC[:], inside.MAC[:]
 	veth.PeerNamespace = netlink.NsFd(pod.fd)
 	return s.wrote(s.nl.LinkAdd(veth), host)
 }
@@ -105,6 +107,11 @@ func (s *space) setLink(have netlink.Link, want netstack.Link) error {
 	a := have.Attrs()
 	if want.Alias != "" && a.Alias != want.Alias {
 		if err := s.wrote(s.nl.LinkSetAlias(have, want.Alias), want); err != nil {
+			return err
+		}
+	}
+	if want.MAC != (netstack.MAC{}) && !bytes.Equal(a.HardwareAddr, want.MAC[:]) {
+		if err := s.wrote(s.nl.LinkSetHardwareAddr(have, want.MAC[:]), want); err != nil {
 			return err
 		}
 	}

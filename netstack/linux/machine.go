@@ -19,8 +19,8 @@ type machineState struct {
 	links     map[int]*netlink.LinkAttrs
 	byName    map[string]int
 	addresses []netstack.Address
-	routes    []netstack.Route // ours
-	local     map[netip.Prefix]bool
+	routes    []netstack.Route            // ours, but for those of pods
+	pods      map[string][]netstack.Route // those of pods here, by link
 }
 
 func (n *Network) observe() (machineState, error) {
@@ -34,15 +34,26 @@ func (n *Network) observe() (machineState, error) {
 		return m, err
 	}
 	all, err := n.host.ourRoutes(0, m.links)
-	m.local = map[netip.Prefix]bool{}
+	m.pods = map[string][]netstack.Route{}
 	for _, r := range all {
 		if netstack.IsHostLink(r.Link) {
-			m.local[r.Prefix] = true
+			m.pods[r.Link] = append(m.pods[r.Link], r)
 		} else {
 			m.routes = append(m.routes, r)
 		}
 	}
 	return m, err
+}
+
+// local returns the addresses of the pods that are attached here.
+func (m machineState) local() map[netip.Prefix]bool {
+	local := map[netip.Prefix]bool{}
+	for _, routes := range m.pods {
+		for _, r := range routes {
+			local[r.Prefix] = true
+		}
+	}
+	return local
 }
 
 // applyMachineLocked makes the kernel agree with the machine's plan. It sets what it
@@ -147,8 +158,9 @@ func findPeers(plan loops.RoutePlan, state machineState, uplinks []string) ([]ne
 	}
 	var peers []netstack.Peer
 	var errs []error
+	local := state.local()
 	for _, r := range plan.Routes {
-		if state.local[r.Prefix] || r.Prefix == plan.Own {
+		if local[r.Prefix] || r.Prefix == plan.Own {
 			continue
 		}
 		link := onLink(r.Via, state, uplinks)

@@ -3,6 +3,7 @@ package linux
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"net/netip"
 	"path/filepath"
@@ -20,7 +21,12 @@ type Network struct {
 	cfg    Config
 	log    *slog.Logger
 	host   *space // the machine's namespace
+	seed   maphash.Seed
 	writes atomic.Int64
+
+	// podLocks keep one pod's Attach, Detach and repair apart; a pod uses the one that
+	// its ID hashes to. Lock order: podLocks before mu.
+	podLocks [128]sync.Mutex
 
 	// mu guards what follows. It is held while the machine's plan is applied and
 	// while an IPv4 address is chosen, never while a pod is set up.
@@ -53,7 +59,7 @@ func New(cfg Config) (*Network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the machine's network: %w", err)
 	}
-	n := &Network{cfg: cfg, log: cfg.Log, pods: map[string]loops.PodNetwork{}}
+	n := &Network{cfg: cfg, log: cfg.Log, seed: maphash.MakeSeed(), pods: map[string]loops.PodNetwork{}}
 	if n.host, err = newSpace(fd, &n.writes); err != nil {
 		return nil, fmt.Errorf("open the machine's network: %w", err)
 	}
@@ -76,15 +82,28 @@ func (n *Network) Attach(ctx context.Context, pod loops.PodNetwork) (string, err
 	if err := checkPod(pod); err != nil {
 		return "", fmt.Errorf("attach pod %s: %w", pod.Name, err)
 	}
-	path := n.NamespacePath(pod.ID)
-	plan, err := n.preparePod(ctx, pod)
-	if err == nil {
-		err = n.applyPod(ctx, path, plan)
-	}
+	defer n.lockPod(pod.ID)()
+	path, err := n.attach(ctx, pod)
 	if err != nil {
 		return "", fmt.Errorf("attach pod %s (%s): %w", pod.Name, pod.Address, err)
 	}
 	return path, nil
+}
+
+func (n *Network) attach(ctx context.Context, pod loops.PodNetwork) (path string, err error) {
+	path = n.NamespacePath(pod.ID)
+	plan, err := n.preparePod(ctx, pod)
+	if err != nil {
+		return "", err
+	}
+	return path, n.applyPod(ctx, path, plan)
+}
+
+// lockPod locks a pod and returns what unlocks it.
+func (n *Network) lockPod(id string) (unlock func()) {
+	mu := &n.podLocks[maphash.String(n.seed, id)%uint64(len(n.podLocks))]
+	mu.Lock()
+	return mu.Unlock
 }
 
 func checkPod(pod loops.PodNetwork) error {
@@ -149,7 +168,10 @@ func (n *Network) applyPod(ctx context.Context, path string, plan netstack.PodSt
 	if err := inside.apply(); err != nil {
 		return fmt.Errorf("inside the pod: %w", err)
 	}
-	return ends{n.host, plan.Outside, ours, fresh}.apply()
+	if err := (ends{n.host, plan.Outside, ours, fresh}).apply(); err != nil {
+		return err
+	}
+	return pod.settle(ctx, netstack.PodLink, plan.Inside.Addresses[0].Prefix.Addr())
 }
 
 // Detach implements loops.Network.
@@ -157,12 +179,13 @@ func (n *Network) Detach(ctx context.Context, podID string) error {
 	if err := netstack.CheckName("pod ID", podID); err != nil {
 		return fmt.Errorf("detach pod: %w", err)
 	}
+	defer n.lockPod(podID)()
 	if err := n.removePod(podID); err != nil {
 		return fmt.Errorf("detach pod %s: %w", podID, err)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.plan == nil || !movedPods(*n.plan) {
+	if n.plan == nil || !hasMovedPods(*n.plan) {
 		return nil
 	}
 	// The address may be in use on another machine by now; its route, which the pod's
@@ -194,7 +217,7 @@ func (n *Network) removePod(podID string) error {
 	return n.releaseIPv4Locked(podID)
 }
 
-func movedPods(plan loops.RoutePlan) bool {
+func hasMovedPods(plan loops.RoutePlan) bool {
 	for _, r := range plan.Routes {
 		if r.Prefix.IsSingleIP() {
 			return true

@@ -41,7 +41,10 @@ func (e ends) apply() error {
 			return err
 		}
 	}
-	return e.space.syncRoutes(have, e.plan.Routes, byName)
+	if err := e.space.syncRoutes(have, e.plan.Routes, byName); err != nil {
+		return err
+	}
+	return e.syncNeighbours()
 }
 
 func (e ends) setUp() error {

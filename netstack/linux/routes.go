@@ -54,6 +54,9 @@ func planRoute(family int, r netlink.Route, names map[int]*netlink.LinkAttrs) ne
 	if l := names[r.LinkIndex]; l != nil {
 		out.Link = l.Name
 	}
+	if src, ok := netip.AddrFromSlice(r.Src); ok && family == netlink.FAMILY_V6 {
+		out.Source = src
+	}
 	return out
 }
 
@@ -64,6 +67,7 @@ func kernelRoute(r netstack.Route, byName map[string]int) *netlink.Route {
 		Protocol:  netstack.RouteProtocol,
 		Table:     unix.RT_TABLE_MAIN,
 		LinkIndex: byName[r.Link],
+		Src:       r.Source.AsSlice(),
 	}
 	switch {
 	case r.Unreachable():

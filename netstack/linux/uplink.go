@@ -85,19 +85,21 @@ func (s *space) defaultRoutes() ([]netlink.Route, error) {
 // AdvertiseAddr returns the source address that the machine uses towards target: the
 // address to tell others. (The first interface's would be wrong where a virtual
 // machine's first interface is the same NAT everywhere.)
-func (n *Network) AdvertiseAddr(target netip.Addr) (netip.Addr, error) {
-	options := &netlink.RouteGetOptions{}
-	if zone := target.Zone(); zone != "" {
-		options.Oif = zone
-	}
-	routes, err := n.host.nl.RouteGetWithOptions(target.AsSlice(), options)
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("find the way to %s: %w", target, err)
-	}
-	for _, r := range routes {
-		if a, ok := netip.AddrFromSlice(r.Src); ok {
-			return a.Unmap(), nil
+func (n *Network) AdvertiseAddr(target netip.Addr) (source netip.Addr, err error) {
+	err = Within(n.host.fd, func() error {
+		// Connecting a UDP socket chooses its source address and sends nothing.
+		conn, err := net.Dial("udp", netip.AddrPortFrom(target, discardPort).String())
+		if err != nil {
+			return err
 		}
+		defer conn.Close()
+		source = conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
+		return nil
+	})
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("find this machine's address towards %s: %w", target, err)
 	}
-	return netip.Addr{}, fmt.Errorf("this machine has no address that %s could answer to", target)
+	return source, nil
 }
+
+const discardPort = 9
