@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/store/storetest"
 )
@@ -122,9 +124,14 @@ func measure(dir string) error {
 		return err
 	}
 	read := time.Now()
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
+		return err
+	}
 	debug.FreeOSMemory()
 	fmt.Printf("open-ms %f\n", float64(opened.Sub(start).Microseconds())/1000)
 	fmt.Printf("recover-ms %f\n", float64(read.Sub(opened).Microseconds())/1000)
+	fmt.Printf("cpu-ms %f\n", float64(used.Utime.Nano()+used.Stime.Nano())/1e6)
 	for unit, field := range map[string]string{"rss-MiB": "VmRSS", "anon-MiB": "RssAnon", "peak-MiB": "VmHWM"} {
 		kib, err := processMemory(field)
 		if err != nil {

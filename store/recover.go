@@ -46,8 +46,10 @@ func (r Recovery) Sound() bool {
 // wrong it lists and logs, and from then on counts as it is found: the next
 // commit starts from there, so a loss is reported by the first Recover after it.
 //
-// No commit may run at the same time.
+// fn must not call the store; other calls wait until Recover returns.
 func (s *Store) Recover(fn func(crdt.Batch) error) (Recovery, error) {
+	s.gate.Lock()
+	defer s.gate.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -77,6 +79,12 @@ func (s *Store) Recover(fn func(crdt.Batch) error) (Recovery, error) {
 		return r.Recovery, fmt.Errorf("recover: %w", err)
 	}
 	s.report(r.Recovery)
+	if r.bytes > trimAbove {
+		if err := s.trim(); err != nil {
+			s.broken = err
+			return r.Recovery, fmt.Errorf("recover: %w", err)
+		}
+	}
 	return r.Recovery, nil
 }
 
@@ -98,6 +106,7 @@ type recovery struct {
 	next  uint64 // the entry that the actor's next batch must begin with
 	// firsts is of all batches, damaged ones included.
 	firsts map[crdt.ActorID]uint64
+	bytes  int
 }
 
 func (r *recovery) batch(rec record) error {
@@ -112,6 +121,7 @@ func (r *recovery) batch(rec record) error {
 		r.Damaged = append(r.Damaged, Damage{Actor: actor, First: first, Err: err})
 		return nil
 	}
+	r.bytes += len(rec.payload)
 	r.follow(actor, first)
 	r.next = first + uint64(len(b.Changes))
 	r.Batches++

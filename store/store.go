@@ -80,10 +80,12 @@ func (s *Store) open(cfg Config) error {
 	return s.openMarks(filepath.Join(cfg.Dir, "highwater"))
 }
 
-func (s *Store) openDB(dir string) (err error) {
-	if s.db, err = badger.Open(badgerOptions(dir, s.log)); err != nil {
+func (s *Store) openDB(dir string) error {
+	db, err := badger.Open(badgerOptions(dir, s.log))
+	if err != nil {
 		return fmt.Errorf("open database %s: %w", dir, err)
 	}
+	s.db = db
 	s.wal, err = newWALKeeper(dir)
 	return err
 }
@@ -124,6 +126,22 @@ func (s *Store) readMeta() (meta, error) {
 		return meta{}, fmt.Errorf("read the record of the last commit: %w", err)
 	}
 	return m, nil
+}
+
+// trimAbove is how many bytes Recover may have read before the database is reopened.
+const trimAbove = 16 << 20
+
+// trim reopens a database that was read in full: each table that was touched stays
+// mapped, and would count as this process's memory as long as it lives. Opening
+// takes some tens of milliseconds. Without room on the disk it is left as it is.
+func (s *Store) trim() error {
+	if free, err := s.space.free(); err != nil || free < normalRoom {
+		return err
+	}
+	if err := s.db.Close(); err != nil {
+		return fmt.Errorf("close database to free its maps: %w", err)
+	}
+	return s.openDB(filepath.Join(s.space.dir, "db"))
 }
 
 // Close closes the store, once the reads that run have ended. It is safe to call
