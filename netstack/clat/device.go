@@ -1,0 +1,246 @@
+package clat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"starling.dev/starling/netstack"
+	"starling.dev/starling/netstack/xlat"
+)
+
+// Device is the machine's way to the IPv4 internet for its pods: a task that runs until
+// its context ends.
+type Device struct {
+	cfg     Config
+	ready   chan struct{}
+	workers chan *worker // as many as there are; a link takes one while it has packets
+	errors  *limiter
+	counts  counters
+	// view is what the packets' ways depend on. Readers load it once per packet;
+	// writers hold mu.
+	view atomic.Pointer[view]
+
+	mu      sync.Mutex
+	group   *errgroup.Group // nil unless running
+	ctx     context.Context // of the group
+	machine *tun
+	pods    map[string]*pod
+}
+
+// pod is a pod that is served.
+type pod struct {
+	Pod
+	native netip.Addr // its address in the machine's range as an IPv6 host
+	behind netip.Addr // the same behind its CLAT
+	clat   *xlat.Translator
+	link   *tun
+}
+
+// view is an immutable picture of who is there.
+type view struct {
+	nat64   *xlat.Translator
+	machine *tun
+	behind  map[netip.Addr]*pod // by the pod's address behind its CLAT
+}
+
+// New makes a Device. It starts nothing and changes nothing.
+func New(cfg Config) (*Device, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("configure NAT64: %w", err)
+	}
+	n := runtime.GOMAXPROCS(0)
+	d := &Device{
+		cfg: cfg, ready: make(chan struct{}), workers: make(chan *worker, n),
+		errors: newLimiter(time.Now), pods: make(map[string]*pod),
+	}
+	for range n {
+		d.workers <- newWorker()
+	}
+	return d, nil
+}
+
+// Ready is closed once the machine's link carries packets.
+func (d *Device) Ready() <-chan struct{} { return d.ready }
+
+// String names the task.
+func (d *Device) String() string { return "nat64 " + d.cfg.Link }
+
+// Run serves the pods until ctx ends, or until a link fails. It may be called once.
+func (d *Device) Run(ctx context.Context) error {
+	machine, err := openMachineLink(d.cfg)
+	if err != nil {
+		return fmt.Errorf("set up NAT64 on this machine: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	d.mu.Lock()
+	d.machine, d.group, d.ctx = machine, group, ctx
+	err = d.publish()
+	group.Go(func() error { return d.serve(machine) })
+	for _, p := range d.pods {
+		d.start(p)
+	}
+	d.mu.Unlock()
+	stop := context.AfterFunc(ctx, d.stopLinks)
+	defer stop()
+	if err == nil {
+		close(d.ready)
+	} else {
+		d.stopLinks()
+	}
+	err = errors.Join(err, group.Wait())
+	return errors.Join(err, d.closeLinks())
+}
+
+// serve reads the machine's link until it is stopped.
+func (d *Device) serve(machine *tun) error {
+	err := d.readLink(machine, (*lane).fromMachine)
+	if d.ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// start serves a pod's link. The caller holds mu.
+func (d *Device) start(p *pod) {
+	d.group.Go(func() error {
+		err := d.readLink(p.link, func(l *lane, b []byte) { l.fromPod(p, b) })
+		// A pod's link fails when its namespace goes: the pod's end, not ours.
+		if err != nil && d.ctx.Err() == nil && d.serves(p) {
+			d.cfg.Log.Warn("a pod has lost its way to IPv4", "pod", p.ID, "error", err)
+		}
+		return nil
+	})
+}
+
+func (d *Device) serves(p *pod) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.pods[p.ID] == p
+}
+
+func (d *Device) stopLinks() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.machine.stop()
+	for _, p := range d.pods {
+		p.link.stop()
+	}
+}
+
+// closeLinks lets go of all links; they stay, with their addresses and routes.
+func (d *Device) closeLinks() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.group = nil
+	err := d.machine.close()
+	for _, p := range d.pods {
+		err = errors.Join(err, p.link.close())
+	}
+	clear(d.pods)
+	return err
+}
+
+// Add gives a pod its link and its way to the IPv4 internet. It may be called before or
+// while the Device runs, and is idempotent: a pod that is served is left alone, and what
+// an earlier process left in the pod is taken over.
+func (d *Device) Add(pod Pod) error {
+	if err := pod.validate(); err != nil {
+		return fmt.Errorf("connect a pod to IPv4: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if old := d.pods[pod.ID]; old != nil && old.Pod == pod {
+		return nil
+	}
+	if err := d.remove(pod.ID); err != nil {
+		return err
+	}
+	p, err := d.admit(pod)
+	if err != nil {
+		return fmt.Errorf("connect pod %s to IPv4: %w", pod.ID, err)
+	}
+	d.pods[pod.ID] = p
+	if err := d.publish(); err != nil {
+		return errors.Join(err, d.remove(pod.ID))
+	}
+	if d.group != nil {
+		d.start(p)
+	}
+	return nil
+}
+
+// admit chooses a pod's addresses and opens its link. The caller holds mu.
+func (d *Device) admit(spec Pod) (*pod, error) {
+	used := make(map[netip.Addr]bool, len(d.pods))
+	for _, p := range d.pods {
+		used[p.native] = true
+	}
+	native := netstack.PickIPv4(d.cfg.lower(), spec.ID, func(a netip.Addr) bool { return used[a] })
+	if !native.IsValid() {
+		return nil, fmt.Errorf("all addresses of %v are in use; configure a larger range", d.cfg.IPv4)
+	}
+	p := &pod{Pod: spec, native: native, behind: d.cfg.behind(native)}
+	var err error
+	if p.clat, err = xlat.New(d.cfg.clat(p)); err != nil {
+		return nil, err
+	}
+	p.link, err = openPodLink(spec, d.cfg.MTU)
+	return p, err
+}
+
+// Remove takes a pod's link away. It is idempotent.
+func (d *Device) Remove(id string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.remove(id); err != nil {
+		return err
+	}
+	return d.publish()
+}
+
+func (d *Device) remove(id string) error {
+	p := d.pods[id]
+	if p == nil {
+		return nil
+	}
+	delete(d.pods, id)
+	p.link.stop()
+	if err := p.link.remove(); err != nil {
+		return fmt.Errorf("take pod %s's IPv4 link away: %w", id, err)
+	}
+	return nil
+}
+
+// Addresses returns a pod's addresses in the machine's range: as an IPv6 host, and behind
+// its CLAT. There are none for a pod that is not served.
+func (d *Device) Addresses(id string) []netip.Addr {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p := d.pods[id]; p != nil {
+		return []netip.Addr{p.native, p.behind}
+	}
+	return nil
+}
+
+// publish makes the view for the present pods. The caller holds mu.
+func (d *Device) publish() error {
+	v := &view{machine: d.machine, behind: make(map[netip.Addr]*pod, len(d.pods))}
+	for _, p := range d.pods {
+		v.behind[p.behind] = p
+	}
+	var err error
+	if v.nat64, err = xlat.New(d.cfg.nat64(d.pods)); err != nil {
+		return fmt.Errorf("set up NAT64 for the present pods: %w", err)
+	}
+	d.view.Store(v)
+	return nil
+}
