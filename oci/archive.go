@@ -55,28 +55,15 @@ func (i *Images) load(ctx context.Context, r io.Reader) ([]images.Image, error) 
 		return nil, failure(CodeImageInvalid, nil, "the image archive names no image; save it with its name (docker save NAME:TAG)")
 	}
 	for _, image := range loaded {
-		if err := i.settleLoaded(ctx, image); err != nil {
+		ref, err := parseRef(image.Name)
+		if err != nil {
+			return nil, err
+		}
+		if err := i.settleImage(ctx, ref, containerd.NewImage(i.client, image)); err != nil {
 			return nil, err
 		}
 	}
 	return loaded, nil
-}
-
-// settleLoaded unpacks and pins one image that was loaded, or forgets it if it is
-// for other machines than this.
-func (i *Images) settleLoaded(ctx context.Context, image images.Image) error {
-	ref, err := parseRef(image.Name)
-	if err != nil {
-		return err
-	}
-	handle := containerd.NewImage(i.client, image)
-	if err := i.checkPlatform(ctx, ref, handle); err != nil {
-		return errors.Join(err, i.client.ImageService().Delete(ctx, image.Name))
-	}
-	if err := i.unpack(ctx, ref, handle); err != nil {
-		return err
-	}
-	return i.pin(ctx, ref, image)
 }
 
 // Export writes an image that this machine holds as an archive that Import takes,
@@ -127,8 +114,8 @@ func (i *Images) Remove(ctx context.Context, keep func(Image) bool) error {
 		if keep(Image{Ref: image.Name, Digest: image.Target.Digest.String(), Created: image.CreatedAt}) {
 			continue
 		}
-		if err := i.client.ImageService().Delete(ctx, image.Name); err != nil && !errdefs.IsNotFound(err) {
-			return fmt.Errorf("remove image %s: %w", image.Name, err)
+		if err := i.forget(ctx, image.Name); err != nil {
+			return err
 		}
 	}
 	return nil

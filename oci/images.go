@@ -49,17 +49,13 @@ func (i *Images) Ensure(ctx context.Context, given string) (string, error) {
 	if errdefs.IsNotFound(err) {
 		image, err = i.bring(ctx, ref)
 	}
+	if err == nil {
+		err = i.settleImage(ctx, ref, image)
+	}
 	if err != nil {
 		return "", i.explain(ref, err)
 	}
-	if err := i.unpack(ctx, ref, image); err != nil {
-		return "", i.explain(ref, err)
-	}
-	digest := image.Target().Digest.String()
-	if err := i.pin(ctx, ref, image.Metadata()); err != nil {
-		return "", i.explain(ref, err)
-	}
-	return digest, nil
+	return image.Target().Digest.String(), nil
 }
 
 // held returns the image if all that this machine's platform needs of it is here.
@@ -72,11 +68,8 @@ func (i *Images) held(ctx context.Context, ref imageRef) (containerd.Image, erro
 	if err != nil {
 		return nil, err
 	}
-	if !available {
-		return image, i.checkPlatform(ctx, ref, image)
-	}
-	if len(missing) > 0 {
-		return nil, fmt.Errorf("%d parts of image %s are missing: %w", len(missing), ref.given, errdefs.ErrNotFound)
+	if !available || len(missing) > 0 {
+		return nil, fmt.Errorf("parts of image %s are missing: %w", ref.given, errdefs.ErrNotFound)
 	}
 	return image, nil
 }
@@ -135,13 +128,30 @@ func (i *Images) pin(ctx context.Context, ref imageRef, image images.Image) erro
 	return nil
 }
 
-// checkPlatform tells an image for other platforms from one that lost its content.
-func (i *Images) checkPlatform(ctx context.Context, ref imageRef, image containerd.Image) error {
+// settleImage makes an image that is here ready to run, and keeps it. An image for
+// other machines is forgotten instead, so that it is looked up again the next time:
+// its tag may have been corrected by then.
+func (i *Images) settleImage(ctx context.Context, ref imageRef, image containerd.Image) error {
 	found, err := images.Platforms(ctx, i.client.ContentStore(), image.Target())
 	if err != nil {
 		return err
 	}
-	return platformError(ref, found)
+	if err := platformError(ref, found); err != nil {
+		return errors.Join(err, i.forget(ctx, image.Name()))
+	}
+	if err := i.unpack(ctx, ref, image); err != nil {
+		return err
+	}
+	return i.pin(ctx, ref, image.Metadata())
+}
+
+// forget removes a name; what nothing else names is collected.
+func (i *Images) forget(ctx context.Context, name string) error {
+	err := i.client.ImageService().Delete(ctx, name)
+	if err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("remove image %s: %w", name, err)
+	}
+	return nil
 }
 
 // image finds the image that a container is to run: the one of its digest, if it has

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -391,3 +392,6 @@ func stepCode(err error) string {
 	}
 	return ""
 }
+
+// thisArchitecture is the one that images for this machine name.
+const thisArchitecture = runtime.GOARCH

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/errdefs"
 
 	"starling.dev/starling/loops"
@@ -123,25 +123,36 @@ func (r *Runtime) Purge(ctx context.Context) error {
 	if err := r.Sweep(ctx, func(string) bool { return false }); err != nil {
 		return err
 	}
+	if err := r.Images().Remove(ctx, func(Image) bool { return false }); err != nil {
+		return r.explain(err)
+	}
 	ctx = r.in(ctx)
-	held, err := r.client.ImageService().List(ctx)
-	if err != nil {
-		return r.explain(fmt.Errorf("list images: %w", err))
+	if err := r.collect(ctx); err != nil {
+		return err
 	}
-	for n, image := range held {
-		var options []images.DeleteOpt
-		if n == len(held)-1 {
-			// The last one waits for the content to be collected: a namespace that
-			// still has some can't be removed.
-			options = append(options, images.SynchronousDelete())
-		}
-		if err := r.client.ImageService().Delete(ctx, image.Name, options...); err != nil && !errdefs.IsNotFound(err) {
-			return fmt.Errorf("remove image %s: %w", image.Name, err)
-		}
-	}
-	err = r.client.NamespaceService().Delete(ctx, r.cfg.Namespace)
+	err := r.client.NamespaceService().Delete(ctx, r.cfg.Namespace)
 	if err != nil && !errdefs.IsNotFound(err) {
 		return fmt.Errorf("remove containerd's namespace %s: %w", r.cfg.Namespace, err)
 	}
 	return removeCgroups("/" + r.cfg.Namespace)
+}
+
+// collect has containerd remove what nothing refers to, and waits for that: a
+// namespace that still has content can't be removed. Giving up a lease is the one way
+// to ask for it. Leases of attempts that were cut short go too.
+func (r *Runtime) collect(ctx context.Context) error {
+	service := r.client.LeasesService()
+	if _, err := service.Create(ctx, leases.WithRandomID()); err != nil {
+		return fmt.Errorf("collect containerd's garbage: %w", err)
+	}
+	held, err := service.List(ctx)
+	if err != nil {
+		return fmt.Errorf("collect containerd's garbage: %w", err)
+	}
+	for _, lease := range held {
+		if err := service.Delete(ctx, lease, leases.SynchronousDelete); err != nil && !errdefs.IsNotFound(err) {
+			return fmt.Errorf("collect containerd's garbage: %w", err)
+		}
+	}
+	return nil
 }
