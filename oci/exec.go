@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -65,7 +66,10 @@ func (r *Runtime) Exec(ctx context.Context, podID, container string, e ExecSpec)
 	if err != nil {
 		return 0, execFailure(container, e, err)
 	}
-	if err := process.Start(inside); err != nil {
+	// Starting is not cut short: endExec must know whether there is something to kill.
+	starting, cancel := context.WithTimeout(context.WithoutCancel(inside), cleanupTime)
+	defer cancel()
+	if err := process.Start(starting); err != nil {
 		return 0, execFailure(container, e, err)
 	}
 	return r.attend(inside, process, e, stdin, ended)
@@ -95,19 +99,22 @@ func processSpec(own *specs.Process, e ExecSpec) *specs.Process {
 	return &process
 }
 
+// execIO connects the command's streams. A shim wants either all of a command's
+// output or none, so what nobody wants goes nowhere here.
 func (r *Runtime) execIO(e ExecSpec, stdin *stdinReader) cio.Creator {
-	options := []cio.Opt{cio.WithFIFODir(filepath.Join(r.cfg.StateDir, "fifo"))}
-	streams := cio.Streams{Stdout: e.Stdout, Stderr: e.Stderr}
+	streams := cio.Streams{
+		Terminal: e.TTY,
+		Stdout:   cmp.Or[io.Writer](e.Stdout, io.Discard),
+		Stderr:   cmp.Or[io.Writer](e.Stderr, io.Discard),
+		FIFODir:  filepath.Join(r.cfg.StateDir, "fifo"),
+	}
 	if e.Stdin != nil {
 		streams.Stdin = stdin
 	}
 	if e.TTY {
 		streams.Stderr = nil
-		options = append(options, cio.WithTerminal)
 	}
-	return cio.NewCreator(append(options, func(s *cio.Streams) {
-		s.Stdin, s.Stdout, s.Stderr = streams.Stdin, streams.Stdout, streams.Stderr
-	})...)
+	return cio.NewCreator(func(s *cio.Streams) { *s = streams })
 }
 
 // attend serves a started command until it ends.

@@ -157,7 +157,7 @@ func newBareFixture(t testing.TB, adjust ...func(*Config)) *fixture {
 		t.Fatal(err)
 	}
 	cfg := Config{
-		Logger:     slog.New(slog.NewTextHandler(testWriter{t}, nil)),
+		Logger:     slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Socket:     m.supervisor.Socket(),
 		Namespace:  namespace[:min(len(namespace), 60)],
 		StateDir:   t.TempDir(),
