@@ -3,6 +3,7 @@ package linux_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mdlayher/ndp"
 
 	"starling.dev/starling/netstack"
 	"starling.dev/starling/netstack/linux"
@@ -234,16 +237,36 @@ func TestAttachAfterAReboot(t *testing.T) {
 	reaches(t, m.node.Namespace, serve(t, p.path, p.Address), netstack.MachineAddress(m.own))
 }
 
-// The routes that router advertisements gave the machine outlive the start of
-// forwarding.
+// The default route that a router advertised outlives the start of forwarding, and the
+// router is still listened to.
 func TestForwardingKeepsRouterAdvertisements(t *testing.T) {
-	c := newCluster(t, 1)
-	m := c.machines[0]
+	c := newCluster(t, 2)
+	m, router := c.machines[0], c.machines[1].node
 	m.sh(t, "sysctl -qw net.ipv6.conf.eth0.accept_ra=1")
+	learnt := func() bool { return strings.Contains(m.sh(t, "ip -6 route show default"), "proto ra") }
+	waitFor(t, "the first advertisement", func() bool { advertise(t, router.Namespace); return learnt() })
 	check(t, m.Routes(t.Context(), m.plan()))
-	if got := strings.TrimSpace(m.sh(t, "sysctl -n net.ipv6.conf.eth0.accept_ra")); got != "2" {
-		t.Fatalf("accept_ra is %s", got)
+	if !learnt() {
+		t.Fatal("the default route was lost")
 	}
+	m.sh(t, "ip -6 route flush default")
+	waitFor(t, "an advertisement while forwarding", func() bool { advertise(t, router.Namespace); return learnt() })
+}
+
+// advertise multicasts one router advertisement.
+func advertise(t *testing.T, path string) {
+	check(t, in(t, path, func() error {
+		link, err := net.InterfaceByName("eth0")
+		if err != nil {
+			return err
+		}
+		conn, _, err := ndp.Listen(link, ndp.LinkLocal)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		return conn.WriteTo(&ndp.RouterAdvertisement{RouterLifetime: time.Hour}, nil, netip.IPv6LinkLocalAllNodes())
+	}))
 }
 
 func TestStateTellsWhatIsMissing(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -15,6 +16,21 @@ import (
 // settleTimeout bounds the wait for the kernel's deferred work, which takes well below
 // a millisecond.
 const settleTimeout = 5 * time.Second
+
+// Settle waits until the link of the namespace open at fd is up, and, unless a is the
+// zero Addr, until packets are taken there for the IPv6 address a.
+func Settle(ctx context.Context, fd int, link string, a netip.Addr) error {
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open network namespace: %w", err)
+	}
+	s, err := newSpace(own, new(atomic.Int64))
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return s.settle(ctx, link, a)
+}
 
 // settle waits until the link sends and the namespace takes packets for the address.
 // The kernel leaves the last bit of both to deferred jobs: of a pair of links, the end
@@ -33,7 +49,7 @@ func (s *space) settle(ctx context.Context, link string, a netip.Addr) error {
 	}
 	defer changes.Close()
 	if err := changes.SetReadDeadline(time.Now().Add(settleTimeout)); err != nil {
-		return fmt.Errorf("wait for address %s: %w", a, err)
+		return fmt.Errorf("wait for link %s: %w", link, err)
 	}
 	defer context.AfterFunc(ctx, func() { changes.Close() })()
 	buf := make([]byte, 16<<10)
@@ -51,6 +67,9 @@ func (s *space) settled(link string, a netip.Addr) (bool, error) {
 	l, err := s.link(link)
 	if err != nil || l == nil || l.Attrs().OperState != netlink.OperUp {
 		return false, err
+	}
+	if !a.IsValid() {
+		return true, nil
 	}
 	return s.isLocal(a)
 }

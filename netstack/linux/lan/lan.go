@@ -126,28 +126,52 @@ func (l *LAN) Up(ctx context.Context) error {
 	if err := bridge.makeBridge(); err != nil {
 		return fmt.Errorf("make the bridge of lab %s: %w", l.cfg.Name, err)
 	}
+	var fresh []Node // a cable that was there may be pulled, and is left so
 	for _, node := range l.Nodes() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := l.plug(bridge, node); err != nil {
+		plugged, err := l.plug(bridge, node)
+		if plugged {
+			fresh = append(fresh, node)
+		}
+		if err != nil {
 			return fmt.Errorf("make machine %d of lab %s: %w", node.N, l.cfg.Name, err)
+		}
+	}
+	for _, node := range fresh {
+		if err := l.settle(ctx, bridge, node); err != nil {
+			return fmt.Errorf("wait for machine %d of lab %s: %w", node.N, l.cfg.Name, err)
 		}
 	}
 	return nil
 }
 
-// plug joins a machine to the bridge.
-func (l *LAN) plug(bridge *space, node Node) error {
+// settle waits until both ends of the machine's cable work.
+func (l *LAN) settle(ctx context.Context, bridge *space, node Node) error {
+	if err := linux.Settle(ctx, bridge.fd, port(node.N), netip.Addr{}); err != nil {
+		return err
+	}
 	machine, err := l.open(strconv.Itoa(node.N))
 	if err != nil {
 		return err
 	}
 	defer machine.close()
-	if err := bridge.addPort(port(node.N), machine, node.MAC); err != nil {
-		return err
+	return linux.Settle(ctx, machine.fd, eth0, node.IPv6.Addr())
+}
+
+// plug joins a machine to the bridge, unless it is joined already.
+func (l *LAN) plug(bridge *space, node Node) (fresh bool, err error) {
+	machine, err := l.open(strconv.Itoa(node.N))
+	if err != nil {
+		return false, err
 	}
-	return machine.configure(node)
+	defer machine.close()
+	fresh, err = bridge.addPort(port(node.N), machine, node.MAC)
+	if err != nil {
+		return fresh, err
+	}
+	return fresh, machine.configure(node)
 }
 
 func port(n int) string { return "m" + strconv.Itoa(n) }

@@ -83,20 +83,20 @@ func (s *space) sysctls(values map[string]string) error {
 	})
 }
 
-// addPort joins a machine to the bridge by a pair of links, if it is not joined yet.
-func (s *space) addPort(name string, machine *space, mac net.HardwareAddr) error {
+// addPort joins a machine to the bridge by a pair of links, unless it is joined already.
+func (s *space) addPort(name string, machine *space, mac net.HardwareAddr) (fresh bool, err error) {
 	have, err := s.nl.LinkByName(name)
 	if err == nil {
 		if _, err := machine.nl.LinkByName(eth0); err == nil {
-			return nil
+			return false, nil
 		}
 		if err := s.nl.LinkDel(have); err != nil {
-			return fmt.Errorf("delete a port that leads nowhere: %w", err)
+			return false, fmt.Errorf("delete a port that leads nowhere: %w", err)
 		}
 	}
 	bridge, err := s.nl.LinkByName(bridgeName)
 	if err != nil {
-		return fmt.Errorf("look up the bridge: %w", err)
+		return false, fmt.Errorf("look up the bridge: %w", err)
 	}
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = name
@@ -105,9 +105,9 @@ func (s *space) addPort(name string, machine *space, mac net.HardwareAddr) error
 	veth.PeerName, veth.PeerHardwareAddr = eth0, mac
 	veth.PeerNamespace = netlink.NsFd(machine.fd)
 	if err := s.nl.LinkAdd(veth); err != nil {
-		return fmt.Errorf("add a port to the bridge: %w", err)
+		return false, fmt.Errorf("add a port to the bridge: %w", err)
 	}
-	return s.setPort(name, true)
+	return true, s.setPort(name, true)
 }
 
 func (s *space) setPort(name string, up bool) error {
