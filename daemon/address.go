@@ -1,0 +1,107 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"time"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/peer"
+)
+
+// firstAddress is where others reach this machine, before any of them has been met.
+func (d *Daemon) firstAddress() netip.Addr {
+	if d.cfg.Advertise.IsValid() {
+		return d.cfg.Advertise
+	}
+	if a, err := netip.ParseAddr(d.home.facts.Advertise); err == nil && isOwn(a) {
+		return a
+	}
+	for _, target := range []string{"192.0.2.1", "2001:db8::1"} {
+		if a, err := d.network.AdvertiseAddr(netip.MustParseAddr(target)); err == nil && a.IsGlobalUnicast() {
+			return a
+		}
+	}
+	for _, a := range ownAddresses() {
+		if a.IsGlobalUnicast() {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+func isOwn(a netip.Addr) bool {
+	for _, own := range ownAddresses() {
+		if own == a {
+			return true
+		}
+	}
+	return false
+}
+
+// ownAddresses lists the addresses of this machine, IPv4 first.
+func ownAddresses() []netip.Addr {
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	var v4, v6 []netip.Addr
+	for _, a := range list {
+		p, err := netip.ParsePrefix(a.String())
+		switch {
+		case err != nil:
+		case p.Addr().Is4():
+			v4 = append(v4, p.Addr())
+		default:
+			v6 = append(v6, p.Addr())
+		}
+	}
+	return append(v4, v6...)
+}
+
+// setAddress notes the address, and has the machine's inventory read again if it is
+// another than before.
+func (d *Daemon) setAddress(ctx context.Context, a netip.Addr) {
+	if !a.IsValid() {
+		return
+	}
+	a = a.Unmap().WithZone("")
+	old := d.facts.address.Swap(&a)
+	if old == nil || *old == a {
+		return
+	}
+	d.cfg.Logger.Info("this machine's address changed", "from", *old, "to", a)
+	d.loop.Post(ctx, peer.Again{Key: d.selfKey(), Step: "inventory"})
+}
+
+func (d *Daemon) selfKey() api.Key {
+	name, err := d.home.name()
+	if err != nil {
+		name = d.home.facts.Name
+	}
+	return api.Key{Kind: "Machine", Name: name}
+}
+
+// followAddress takes over the address that gossip has settled on: it knows towards
+// which machines this one speaks.
+func (d *Daemon) followAddress(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-d.membership.Ready():
+	}
+	for {
+		if !d.cfg.Advertise.IsValid() {
+			d.setAddress(ctx, d.membership.Addr().Addr())
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(addressRecheck):
+		}
+	}
+}
+
+// addressRecheck is how soon a changed address is noticed here after gossip has.
+const addressRecheck = 2 * time.Second

@@ -1,0 +1,165 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sync/errgroup"
+
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/gossip"
+	"starling.dev/starling/netstack"
+	"starling.dev/starling/netstack/linux"
+	"starling.dev/starling/oci"
+	"starling.dev/starling/peer"
+	"starling.dev/starling/server"
+)
+
+// Task is one goroutine of a peer. Constructors start nothing; Run blocks until its
+// context ends.
+type Task interface {
+	Run(ctx context.Context) error
+	String() string
+}
+
+// Daemon is one peer, built but not running.
+type Daemon struct {
+	cfg        Config
+	home       *home
+	verifier   *peer.Verifier
+	loop       *peer.Loop
+	membership *gossip.Membership
+	transport  *gossip.Transport
+	network    *linux.Network
+	runtime    *oci.Runtime
+	facts      *facts
+	tasks      []Task
+}
+
+// Open opens the data directory and builds the peer. A new directory begins a cluster.
+func Open(ctx context.Context, cfg Config) (*Daemon, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	h, member, err := openHome(cfg)
+	if err != nil {
+		return nil, storeError(cfg, err)
+	}
+	if !member {
+		if err := h.found(); err != nil {
+			return nil, errors.Join(err, h.store.Close())
+		}
+		cfg.Logger.Info("a new cluster begins here", "cluster", h.log.Cluster(), "machine", cfg.Name)
+	}
+	d := &Daemon{cfg: cfg, home: h, verifier: peer.NewVerifier(crdt.VerifyEd25519)}
+	if err := d.build(ctx); err != nil {
+		return nil, errors.Join(err, h.store.Close())
+	}
+	return d, nil
+}
+
+func (d *Daemon) build(ctx context.Context) error {
+	d.verifier.Update(d.home.log.Snapshot())
+	name, err := d.home.name()
+	if err != nil {
+		return err
+	}
+	for _, part := range []func(context.Context) error{
+		d.buildNetwork, d.buildRuntime, d.buildLoop,
+		func(context.Context) error { return d.buildGossip(name) },
+		d.buildServer,
+	} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Daemon) buildNetwork(context.Context) (err error) {
+	cluster, id := d.home.log.Cluster(), d.home.id()
+	prefix := netstack.ClusterPrefix(cluster[:])
+	d.facts = &facts{cfg: d.cfg, cluster: prefix, own: netstack.MachinePrefix(prefix, id[:])}
+	d.network, err = linux.New(linux.Config{
+		Cluster: prefix, Own: d.facts.own, Scope: d.cfg.Namespace, Log: d.cfg.Logger.With("part", "network"),
+	})
+	if err != nil {
+		return fmt.Errorf("prepare the machine's network: %w", err)
+	}
+	if a := d.firstAddress(); a.IsValid() {
+		d.facts.address.Store(&a)
+	}
+	return nil
+}
+
+func (d *Daemon) buildLoop(context.Context) (err error) {
+	h := &host{
+		images: d.runtime.Images(), containers: d.runtime.Containers(), network: d.network,
+		volumes: &volumes{dir: d.cfg.Data + "/volumes"}, facts: d.facts,
+	}
+	o := &opener{home: d.home, verifier: d.verifier}
+	d.loop, err = peer.NewLoop(peer.LoopConfig{
+		Open: o.open, Transport: lazyTransport{d}, Host: h, Verifier: d.verifier, Logger: d.cfg.Logger.With("part", "core"),
+	})
+	d.add(d.loop, named("volumes", h.volumes.Run), named("exits", d.watchExits))
+	return err
+}
+
+func (d *Daemon) add(tasks ...Task) { d.tasks = append(d.tasks, tasks...) }
+
+// Run runs every task until the context ends or one of them fails.
+func (d *Daemon) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, t := range d.tasks {
+		group.Go(func() error {
+			if err := t.Run(ctx); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("%s: %w", t, err)
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	return errors.Join(err, d.runtime.Close(), d.network.Close(), d.home.store.Close())
+}
+
+// lazyTransport lets the loop be built before the transport that feeds it.
+type lazyTransport struct{ d *Daemon }
+
+func (l lazyTransport) Send(to crdt.MachineID, frame []byte) error {
+	return l.d.transport.Send(to, frame)
+}
+
+// task is a function with a name.
+type task struct {
+	name string
+	run  func(context.Context) error
+}
+
+func named(name string, run func(context.Context) error) Task { return task{name, run} }
+
+func (t task) Run(ctx context.Context) error { return t.run(ctx) }
+func (t task) String() string                { return t.name }
+
+// serverConfig is what the API server needs of this peer.
+func (d *Daemon) serverConfig() server.Config {
+	return server.Config{
+		Loop: d.loop, Runtime: serverRuntime{d.runtime}, Network: serverNetwork{d}, Members: d.transport,
+		Key: d.home.key, Addresses: d.joinAddresses, Logger: d.cfg.Logger.With("part", "api"),
+	}
+}
+
+func (d *Daemon) joinAddresses() []string {
+	var list []string
+	if a := d.membership.Addr(); a.IsValid() {
+		list = append(list, netip.AddrPortFrom(a.Addr(), d.cfg.StreamPort).String())
+	}
+	if a := d.facts.address.Load(); a != nil {
+		if s := netip.AddrPortFrom(*a, d.cfg.StreamPort).String(); len(list) == 0 || list[0] != s {
+			list = append(list, s)
+		}
+	}
+	return list
+}

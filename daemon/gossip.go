@@ -1,0 +1,223 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/gossip"
+	"starling.dev/starling/identity"
+	"starling.dev/starling/peer"
+)
+
+// maxView bounds the members that this peer keeps connections to.
+const maxView = 16
+
+func (d *Daemon) buildGossip(name string) (err error) {
+	log := d.cfg.Logger.With("part", "gossip")
+	sponsor := gossip.Sponsor{
+		Hello: d.hello, Redeem: d.redeem, Log: log,
+		Peers: func(local netip.Addr) []identity.Peer { return d.membership.Peers(local) },
+		Where: func(id crdt.MachineID) []string { return d.membership.StreamAddrs(id) },
+	}
+	d.transport, err = gossip.NewTransport(gossip.TransportConfig{
+		Key: d.home.key, Trust: trust{d.verifier}, Bind: netip.AddrPortFrom(d.cfg.Bind, d.cfg.StreamPort),
+		Lookup:    func(id crdt.MachineID) []string { return d.membership.StreamAddrs(id) },
+		Handler:   func(from crdt.MachineID, frame []byte) { d.loop.Receive(context.Background(), from, frame) },
+		OnPeer:    func(id crdt.MachineID, up bool) { d.post(peer.Connection{Machine: id, Up: up}) },
+		OnReached: func(local, remote netip.Addr) { d.membership.Reached(local, remote) },
+		Join:      sponsor.Serve, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	v := &viewKeeper{d: d, alive: map[crdt.MachineID]bool{}}
+	d.membership, err = gossip.NewMembership(gossip.MembershipConfig{
+		Cluster: d.home.log.Cluster().String(), Keys: d.home.facts.GossipKeys,
+		Self:      gossip.Self{ID: d.home.id(), Name: name, StreamPort: d.cfg.StreamPort, Level: peer.Level, Version: d.cfg.Version},
+		Bind:      netip.AddrPortFrom(d.cfg.Bind, d.cfg.GossipPort),
+		Advertise: d.cfg.Advertise, Known: d.knownPeers(), Removed: d.removed, OnMember: v.member, OnPeers: d.savePeers, Log: log,
+	})
+	d.add(d.transport, d.membership, named("address", d.followAddress), named("trust", d.followTrust))
+	return err
+}
+
+func (d *Daemon) post(e peer.Event) { d.loop.Post(context.Background(), e) }
+
+// trust answers from the authorisation log's present meaning.
+type trust struct{ v *peer.Verifier }
+
+func (t trust) Admitted(pub []byte) (identity.Machine, bool) { return t.v.Snapshot().Admitted(pub) }
+
+func (d *Daemon) removed(id crdt.MachineID) bool {
+	m, known := d.verifier.Snapshot().ByID(id)
+	return known && m.Removed
+}
+
+// followTrust closes the connections of machines that lost their admission.
+func (d *Daemon) followTrust(ctx context.Context) error {
+	last := d.verifier.Snapshot()
+	for {
+		turned := d.loop.Turned()
+		if now := d.verifier.Snapshot(); now != last {
+			last = now
+			d.transport.Recheck()
+			d.membership.Recheck()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-turned:
+		}
+	}
+}
+
+// viewKeeper tells the core who is alive, and the transport whom to stay connected to.
+type viewKeeper struct {
+	d  *Daemon
+	mu sync.Mutex // guards alive
+
+	alive map[crdt.MachineID]bool
+}
+
+func (v *viewKeeper) member(m gossip.Member) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if m.ID == v.d.home.id() {
+		return
+	}
+	if m.Status == gossip.Alive {
+		v.alive[m.ID] = true
+	} else {
+		delete(v.alive, m.ID)
+	}
+	v.d.post(peer.Membership{Machine: m.ID, Alive: m.Status == gossip.Alive})
+	ids := make([]crdt.MachineID, 0, len(v.alive))
+	for id := range v.alive {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b crdt.MachineID) int { return slices.Compare(a[:], b[:]) })
+	v.d.transport.SetPeers(nearest(ids, v.d.home.id()))
+}
+
+// nearest takes the members that follow this machine on the ring of IDs: every
+// machine is then in as many views as it has members in its own.
+func nearest(ids []crdt.MachineID, self crdt.MachineID) []crdt.MachineID {
+	at, _ := slices.BinarySearchFunc(ids, self, func(a, b crdt.MachineID) int { return slices.Compare(a[:], b[:]) })
+	ring := append(slices.Clone(ids[at:]), ids[:at]...)
+	return ring[:min(len(ring), maxView)]
+}
+
+func (d *Daemon) peersFile() string { return filepath.Join(d.cfg.Data, "peers.json") }
+
+// knownPeers is the peer table of the last run.
+func (d *Daemon) knownPeers() []gossip.Known {
+	raw, err := os.ReadFile(d.peersFile())
+	if err != nil {
+		return d.home.facts.Known
+	}
+	var known []gossip.Known
+	if err := json.Unmarshal(raw, &known); err != nil {
+		d.cfg.Logger.Warn("the peer table is damaged; the one from joining is used", "file", d.peersFile(), "error", err)
+		return d.home.facts.Known
+	}
+	return known
+}
+
+func (d *Daemon) savePeers(known []gossip.Known) {
+	raw, err := json.Marshal(known)
+	if err == nil {
+		err = replaceFile(d.peersFile(), raw)
+	}
+	if err != nil {
+		d.cfg.Logger.Warn("can't save the peer table", "error", err)
+	}
+}
+
+// replaceFile writes a file so that a crash leaves the old or the new one.
+func replaceFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if _, err := f.Write(data); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// hello is what this machine shows to a newcomer.
+func (d *Daemon) hello() (identity.Hello, error) {
+	var hello identity.Hello
+	var err error
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if qerr := d.loop.Query(ctx, func(c *peer.Core) { hello, err = c.AuthLog().Hello(d.home.public()) }); qerr != nil {
+		return hello, qerr
+	}
+	return hello, err
+}
+
+// redeem admits a newcomer. It waits until the admission is on this disk.
+func (d *Daemon) redeem(ctx context.Context, r identity.Redemption) (identity.JoinReply, error) {
+	if r.Request.Replace {
+		cut, err := d.replaceable(ctx, r.Request.Name)
+		if err != nil {
+			return identity.JoinReply{}, err
+		}
+		r.Replace = cut
+	}
+	var reply identity.JoinReply
+	err := d.loop.Manage(ctx, func(log *identity.Log, now time.Time) error {
+		r.Now = now
+		if _, err := log.Redeem(d.home.key, r); err != nil {
+			return err
+		}
+		reply = log.Welcome(nil, d.home.facts.GossipKeys[0])
+		return nil
+	})
+	if err != nil {
+		return identity.JoinReply{}, err
+	}
+	d.cfg.Logger.Info("a machine joined", "machine", r.Request.Name)
+	return reply, nil
+}
+
+// replaceable tells how much of a silent machine's logs still counts.
+func (d *Daemon) replaceable(ctx context.Context, name string) (*identity.Replacement, error) {
+	var cut *identity.Replacement
+	var why error
+	err := d.loop.Query(ctx, func(c *peer.Core) {
+		id, ok := c.IDOf(name)
+		if !ok {
+			return // an ordinary admission; the log says what is wrong
+		}
+		for _, m := range c.Members() {
+			if m.ID == id && m.Alive {
+				why = fmt.Errorf("machine %s is alive; only a silent machine can be replaced", name)
+				return
+			}
+		}
+		cut = &identity.Replacement{Cut: c.CutOf(id)}
+	})
+	if err == nil {
+		err = why
+	}
+	return cut, err
+}
