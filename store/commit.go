@@ -56,7 +56,6 @@ func (s *Store) fail(err error) error {
 		err = fmt.Errorf("%w: %w", ErrDiskFull, err)
 	}
 	s.broken = err
-	s.log.Error("commit failed; no more are taken until the store is reopened", "err", err)
 	return fmt.Errorf("%w: commit: %w", ErrBroken, err)
 }
 
@@ -126,11 +125,7 @@ func (s *Store) addBatches(p *plan, txn *badger.Txn, batches []crdt.Batch) error
 			continue
 		}
 		seen[string(base)] = true
-		old, err := s.existing(txn, base, b)
-		if err == nil {
-			err = p.addBatch(base, old, b)
-		}
-		if err != nil {
+		if err := p.addBatch(base, s.existing(txn, base, b), b); err != nil {
 			return fmt.Errorf("batch %s/%d: %w", b.Actor, b.First, err)
 		}
 	}
@@ -138,9 +133,9 @@ func (s *Store) addBatches(p *plan, txn *badger.Txn, batches []crdt.Batch) error
 }
 
 // existing reads what is stored under a batch's key.
-func (s *Store) existing(txn *badger.Txn, base []byte, b crdt.Batch) (record, error) {
+func (s *Store) existing(txn *badger.Txn, base []byte, b crdt.Batch) record {
 	if s.firsts != nil && b.First > s.firsts[b.Actor] {
-		return record{base: base}, nil
+		return record{base: base}
 	}
 	return readRecord(txn, base)
 }
@@ -183,11 +178,7 @@ func (p *plan) addLocal(txn *badger.Txn, l crdt.LocalWrite) error {
 		return err
 	}
 	base := localKey(l.Key)
-	old, err := readRecord(txn, base)
-	if err != nil {
-		return err
-	}
-	return p.replace(base, old, l.Value, &p.next.locals)
+	return p.replace(base, readRecord(txn, base), l.Value, &p.next.locals)
 }
 
 // replace plans the record's new parts (none for a nil payload) and the deletion of

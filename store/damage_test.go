@@ -3,6 +3,8 @@ package store
 import (
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"starling.dev/starling/crdt"
@@ -128,5 +130,70 @@ func TestLargeRecordWithAMissingPart(t *testing.T) {
 	}
 	if _, err := s.Get("k"); !errors.Is(err, ErrDamaged) {
 		t.Fatalf("get: %v", err)
+	}
+}
+
+// TestRottenTableIsMended: Badger leaves out what it can't read of a table. What is
+// then missing is known by name, and a peer's copies make the log whole again.
+func TestRottenTableIsMended(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	s := mustOpen(t, cfg)
+	fill(t, s, 1, 200)
+	mustClose(t, s)
+	tables, err := filepath.Glob(filepath.Join(cfg.Dir, "db", "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatalf("tables: %v, %v", tables, err)
+	}
+	flipByte(t, tables[0], 20_000)
+
+	s = mustOpen(t, cfg)
+	r, all := mustRecover(t, s)
+	if r.Sound() || len(all) == 200 || len(all) < 20 {
+		t.Fatalf("%+v, %d batches", r, len(all))
+	}
+	fetched := crdt.Commit{}
+	for seq := uint64(1); seq <= 200; seq++ {
+		fetched.Batches = append(fetched.Batches, storetest.Batch(storetest.Actor(1), seq, 1, 200))
+	}
+	mustCommit(t, s, fetched)
+	mustClose(t, s)
+	s = mustOpen(t, cfg)
+	if r, all := mustRecover(t, s); len(all) != 200 || len(r.Gaps) != 0 || len(r.Damaged) != 0 {
+		t.Fatalf("after mending: %+v, %d batches", r, len(all))
+	}
+}
+
+func flipByte(t *testing.T, path string, at int) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[at] ^= 0xff
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestUnreadableMetaIsALostTail(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	s := mustOpen(t, cfg)
+	fill(t, s, 1, 3)
+	value := stored(t, s, metaKey())
+	value[20] ^= 1
+	if err := s.update([]write{{metaKey(), value}}); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	s = mustOpen(t, cfg)
+	r, all := mustRecover(t, s)
+	if r.Verdict.State != LostTail || len(r.Damaged) != 1 || len(all) != 3 {
+		t.Fatalf("%+v, %d batches", r, len(all))
+	}
+	fill(t, s, 4, 4)
+	mustClose(t, s)
+	s = mustOpen(t, cfg)
+	if r, _ := mustRecover(t, s); !r.Sound() {
+		t.Fatalf("after the next commit: %+v", r)
 	}
 }

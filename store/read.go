@@ -56,43 +56,51 @@ func appendChunk(payload, chunk []byte, part int) []byte {
 }
 
 // readRecord reads the record under a base key; parts is 0 if there is none. A record
-// that does not match its checksums is returned with err set inside.
-func readRecord(txn *badger.Txn, base []byte) (record, error) {
+// that does not match its checksums, or Badger's, has err set.
+func readRecord(txn *badger.Txn, base []byte) record {
 	r := record{base: base}
 	for {
 		key := partKey(base, r.parts)
-		item, err := txn.Get(key)
-		if errors.Is(err, badger.ErrKeyNotFound) {
+		value, err := readValue(txn, key)
+		if err != nil {
+			r.parts++
+			r.err = fmt.Errorf("%w: read: %w", ErrDamaged, err)
+			return r
+		}
+		if value == nil {
 			break
 		}
-		if err != nil {
-			return record{}, fmt.Errorf("read: %w", err)
-		}
-		value, err := item.ValueCopy(nil)
-		if err != nil {
-			return record{}, fmt.Errorf("read value: %w", err)
-		}
 		r.add(value)
-		if count, _, err := openPart(key, value); err == nil && r.parts == 1 && count == 1 {
-			break // the usual case needs no second look
+		if count, chunk, err := openPart(key, value); err == nil && r.parts == 1 && count == 1 {
+			r.payload = chunk // the usual case needs no second look
+			return r
 		}
 	}
 	if r.parts > 0 {
 		r.finish()
 	}
-	return r, nil
+	return r
+}
+
+// readValue returns nil where there is no such key: no stored value is empty.
+func readValue(txn *badger.Txn, key []byte) ([]byte, error) {
+	item, err := txn.Get(key)
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return item.ValueCopy(nil)
 }
 
 // Get returns the value under a key of the private key space, nil if there is none.
 func (s *Store) Get(key string) ([]byte, error) {
 	var value []byte
 	err := s.view(func(txn *badger.Txn) error {
-		r, err := readRecord(txn, localKey(key))
-		if err == nil {
-			err = r.err
-		}
+		r := readRecord(txn, localKey(key))
 		value = r.payload
-		return err
+		return r.err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("get local key %q: %w", key, err)

@@ -27,7 +27,8 @@ type Recovery struct {
 	LostBatches, LostLocals bool
 }
 
-// Damage is one record that does not match its checksum, or does not decode.
+// Damage is one record that does not match its checksum, or does not decode. With
+// neither actor nor key it is the store's own record of the last commit.
 type Damage struct {
 	Actor crdt.ActorID // of a batch
 	First uint64       // its first entry
@@ -43,8 +44,8 @@ func (r Recovery) Sound() bool {
 
 // Recover reads the whole store, checks it, and hands every sound batch to fn in
 // the order of (actor, first). It stops at the first error of fn. What it finds
-// wrong it lists and logs, and from then on counts as it is found: the next
-// commit starts from there, so a loss is reported by the first Recover after it.
+// wrong it lists, and from then on takes the store as it was found: the next commit
+// starts from there, so a loss is reported until then and not after.
 //
 // fn must not call the store; other calls wait until Recover returns.
 func (s *Store) Recover(fn func(crdt.Batch) error) (Recovery, error) {
@@ -59,6 +60,9 @@ func (s *Store) Recover(fn func(crdt.Batch) error) (Recovery, error) {
 		Recovery: Recovery{Verdict: s.verdict, Own: s.last.mark.own},
 		fn:       fn,
 		firsts:   map[crdt.ActorID]uint64{},
+	}
+	if s.metaErr != nil {
+		r.Damaged = append(r.Damaged, Damage{Err: s.metaErr})
 	}
 	err := s.db.View(func(txn *badger.Txn) error {
 		batches, err := scan(txn, []byte{prefixBatch}, r.batch)
@@ -78,7 +82,6 @@ func (s *Store) Recover(fn func(crdt.Batch) error) (Recovery, error) {
 	if err != nil {
 		return r.Recovery, fmt.Errorf("recover: %w", err)
 	}
-	s.report(r.Recovery)
 	if r.bytes > trimAbove {
 		if err := s.trim(); err != nil {
 			s.broken = err
@@ -86,16 +89,6 @@ func (s *Store) Recover(fn func(crdt.Batch) error) (Recovery, error) {
 		}
 	}
 	return r.Recovery, nil
-}
-
-func (s *Store) report(r Recovery) {
-	if r.Verdict.State != Clean {
-		s.log.Error("the log lost entries that were acknowledged", "verdict", r.Verdict.String())
-	}
-	if len(r.Damaged) > 0 || len(r.Gaps) > 0 || r.LostBatches || r.LostLocals {
-		s.log.Error("the database is damaged", "damaged", len(r.Damaged), "gaps", len(r.Gaps),
-			"lostBatches", r.LostBatches, "lostLocals", r.LostLocals)
-	}
 }
 
 // recovery follows the logs of the actors while they are read in order.

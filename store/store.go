@@ -33,6 +33,7 @@ type Store struct {
 	highWater *highWater
 	broken    error   // why no more commits are taken
 	verdict   Verdict // as found by Open
+	metaErr   error   // why Open could not read the record of the last commit
 	closed    bool
 }
 
@@ -46,6 +47,9 @@ func Open(cfg Config) (_ *Store, err error) {
 	cfg = cfg.withDefaults()
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data directory: %w", err)
+	}
+	if err := syncDir(filepath.Dir(cfg.Dir)); err != nil {
+		return nil, err
 	}
 	lock, err := lockDir(cfg.Dir)
 	if err != nil {
@@ -92,29 +96,34 @@ func (s *Store) openDB(dir string) error {
 
 // openMarks reads the record of the last commit and the high-water file, and
 // judges the one by the other.
-func (s *Store) openMarks(path string) (err error) {
-	if s.last, err = s.readMeta(); err != nil {
-		return err
-	}
+func (s *Store) openMarks(path string) error {
+	s.last, s.metaErr = s.readMeta()
 	h, found, missing, err := openHighWater(path)
 	if err != nil {
 		return err
 	}
 	s.highWater = h
-	s.verdict = judge(s.last.mark, found, missing)
+	have := s.last.mark
+	s.verdict = judge(have, found, missing)
+	if s.verdict.State == Clean && have.commit > found.commit {
+		// The slots take turns by the number, so the file must not be behind when
+		// the next commit comes.
+		return h.write(have)
+	}
 	// The next commit must be above both, or the older of two slots would win.
-	s.last.mark.commit = max(s.last.mark.commit, found.commit)
+	s.last.mark.commit = max(have.commit, found.commit)
 	return nil
 }
 
-func (s *Store) readMeta() (meta, error) {
-	var m meta
-	err := s.db.View(func(txn *badger.Txn) error {
+// readMeta reads the record of the last commit. A new database has none; where it
+// can't be read, the high-water file still shows that there was one.
+func (s *Store) readMeta() (m meta, err error) {
+	err = s.db.View(func(txn *badger.Txn) error {
 		item, err := txn.Get(metaKey())
 		if err != nil {
 			return err
 		}
-		return item.Value(func(v []byte) (err error) {
+		return item.Value(func(v []byte) error {
 			m, err = parseMeta(v)
 			return err
 		})
@@ -123,7 +132,7 @@ func (s *Store) readMeta() (meta, error) {
 		return meta{}, nil
 	}
 	if err != nil {
-		return meta{}, fmt.Errorf("read the record of the last commit: %w", err)
+		return meta{}, fmt.Errorf("%w: read the record of the last commit: %w", ErrDamaged, err)
 	}
 	return m, nil
 }
