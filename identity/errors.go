@@ -25,8 +25,9 @@ import (
 var (
 	// ErrMalformed: the bytes are not a canonical record. They are dropped.
 	ErrMalformed = errors.New("malformed authorisation record")
-	// ErrForged: the signature does not verify for this cluster. The record is dropped.
-	ErrForged = errors.New("authorisation record with a wrong signature, or of another cluster")
+	// ErrForged: a signature in the record does not verify: the issuer's for this
+	// cluster, or a newcomer's for the grant. The record is dropped.
+	ErrForged = errors.New("forged authorisation record")
 	// ErrStranger: the issuer was never admitted in the record's own past. The record
 	// is dropped, by every replica alike.
 	ErrStranger = errors.New("authorisation record of a stranger")

@@ -160,7 +160,7 @@ func TestSponsorTwice(t *testing.T) {
 	grant := recs[0].Body.(Admit)
 	rec, err := l.Sign(w.key("m1"), w.clock(), grant)
 	must(t, err)
-	if why := l.preview(rec); why != "its grant was used before" {
+	if why := l.Snapshot().judge.preview(l.place(rec)); why != "its grant was used before" {
 		t.Fatalf("knowingly a third time: %q", why)
 	}
 }

@@ -85,7 +85,7 @@ func (j *judge) refuseCut(cut int) string {
 	nd := j.nodes[cut]
 	r, _ := removal(nd.rec.Body)
 	v := j.view(nd.past)
-	why := v.refuseIssuer(cut)
+	why := v.refuseIssuer(cut, nd)
 	if why == "" {
 		why = v.refuseRemoval(nd, r)
 	}
@@ -160,15 +160,22 @@ func (v *view) judgeRecord(i int) string {
 	if _, ok := v.nodes[i].rec.Body.(Remove); ok {
 		return v.refuseCut(i)
 	}
-	if why := v.refuseIssuer(i); why != "" {
+	return v.refuseNode(i, v.nodes[i])
+}
+
+// preview judges a record that is not in the log, but would have seen all of it. With
+// everything in its past, rule 4 is no different from the others.
+func (v *view) preview(nd *node) string { return v.refuseNode(len(v.nodes), nd) }
+
+func (v *view) refuseNode(i int, nd *node) string {
+	if why := v.refuseIssuer(i, nd); why != "" {
 		return why
 	}
-	return v.refuseBody(v.nodes[i])
+	return v.refuseBody(nd)
 }
 
 // refuseIssuer is rules 1, 2 and 3 but for the kind of record.
-func (v *view) refuseIssuer(i int) string {
-	nd := v.nodes[i]
+func (v *view) refuseIssuer(i int, nd *node) string {
 	if nd.root {
 		return ""
 	}
@@ -200,6 +207,8 @@ func (v *view) refuseBody(nd *node) string {
 			return why
 		}
 		return v.refuseRemoval(nd, b.Remove)
+	case Remove:
+		return v.refuseRemoval(nd, b)
 	case Rename:
 		return v.refuseUnlessOwn(nd, b.Machine)
 	case Voters:
@@ -232,14 +241,11 @@ func (v *view) refuseAdmission(nd *node, a Admit) string {
 }
 
 func (v *view) refuseGrant(nd *node, a Admit) string {
-	g, ok := v.index[a.Grant]
-	if !ok || !nd.past.has(g) || !nd.proven {
-		return "its proof does not fit a grant that its issuer had seen"
-	}
+	// Log.attach let it in because its past holds the grant and its proof fits that.
+	g := v.index[a.Grant]
 	if why := v.refuse(g); why != "" {
 		return "its grant does not count: " + why
 	}
-	// A proof fits a record of kind Grant only.
 	if grant := v.nodes[g].rec.Body.(Grant); grant.Sponsor != nd.issuer {
 		return fmt.Sprintf("its grant names machine %s as the sponsor", grant.Sponsor)
 	}

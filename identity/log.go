@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -39,8 +40,6 @@ type node struct {
 	// grow by one per record, whatever a record claims, so that nobody can use
 	// them up.
 	epoch uint64
-	// proven: the newcomer's proof fits the grant that the record names.
-	proven bool
 }
 
 // NewLog returns the empty log of a cluster.
@@ -59,15 +58,26 @@ func NewLog(g Genesis) (*Log, error) {
 	}, nil
 }
 
-// OpenLog returns the log with the given records, as kept on a disk in the order of
-// [Log.Since]. A record that can't be attached is an error: the disk lies.
+// OpenLog returns the log with the given records, parents before children, as another
+// machine sent them. A record that can't be attached is an error.
 func OpenLog(g Genesis, records [][]byte) (*Log, error) {
+	return fill(g, records, (*Log).Add)
+}
+
+// LoadLog returns the log with the records that this machine kept, in the order of
+// [Log.Since]. They were checked when they came, so signatures are not checked again: at
+// ten thousand machines that would take seconds of each start.
+func LoadLog(g Genesis, records [][]byte) (*Log, error) {
+	return fill(g, records, (*Log).load)
+}
+
+func fill(g Genesis, records [][]byte, add func(*Log, []byte) (bool, error)) (*Log, error) {
 	log, err := NewLog(g)
 	if err != nil {
 		return nil, err
 	}
 	for i, raw := range records {
-		if _, err := log.Add(raw); err != nil {
+		if _, err := add(log, raw); err != nil {
 			return nil, fmt.Errorf("open authorisation log: record %d: %w", i+1, err)
 		}
 	}
@@ -75,6 +85,20 @@ func OpenLog(g Genesis, records [][]byte) (*Log, error) {
 		return nil, fmt.Errorf("open authorisation log: %d records lack their parents", n)
 	}
 	return log, nil
+}
+
+func (l *Log) load(raw []byte) (bool, error) {
+	rec, err := ParseRecord(raw)
+	if err != nil {
+		return false, err
+	}
+	if _, ok := l.missingParent(rec); !ok {
+		return false, errors.New("its parents are missing")
+	}
+	if _, known := l.index[rec.id]; !known {
+		l.append(l.place(rec))
+	}
+	return true, nil
 }
 
 // Genesis returns the cluster's first record.
@@ -149,25 +173,33 @@ func (l *Log) attachWaiting(arrived crdt.ID) {
 	}
 }
 
-// attach gives a record its place. All its parents are here.
+// attach gives a record its place, if it may have one. All its parents are here, and
+// whether it may depends on them alone, so that all replicas keep the same records.
 func (l *Log) attach(rec Record) error {
 	nd := l.place(rec)
 	if !nd.root && !l.introduced(nd) {
 		return fmt.Errorf("%w: %s record %s by machine %s", ErrStranger, rec.Kind, rec.id, nd.issuer)
 	}
+	if a, ok := admission(rec.Body); ok && !nd.root && !l.proven(a, nd.past) {
+		return fmt.Errorf("%w: the proof in %s record %s fits no grant that its issuer had seen", ErrForged, rec.Kind, rec.id)
+	}
+	l.append(nd)
+	return nil
+}
+
+func (l *Log) append(nd *node) {
 	i := len(l.nodes)
 	l.nodes = append(l.nodes, nd)
-	l.index[rec.id] = i
-	for _, p := range rec.Parents {
+	l.index[nd.rec.id] = i
+	for _, p := range nd.rec.Parents {
 		delete(l.heads, p)
 	}
-	l.heads[rec.id] = struct{}{}
-	if a, ok := admission(rec.Body); ok {
+	l.heads[nd.rec.id] = struct{}{}
+	if a, ok := admission(nd.rec.Body); ok {
 		subject := IDOf(a.PublicKey)
 		l.admits[subject] = append(l.admits[subject], i)
 	}
 	l.view = nil
-	return nil
 }
 
 func (l *Log) place(rec Record) *node {
@@ -186,9 +218,6 @@ func (l *Log) place(rec Record) *node {
 		nd.epoch++
 	}
 	nd.past = union(pasts, points)
-	if a, ok := admission(rec.Body); ok {
-		nd.proven = l.proven(a, nd.past)
-	}
 	return nd
 }
 
@@ -198,8 +227,7 @@ func (l *Log) introduced(nd *node) bool {
 	return slices.ContainsFunc(l.admits[nd.issuer], nd.past.has)
 }
 
-// proven checks the newcomer's proof against the grant, once, because checking a
-// signature is what costs time.
+// proven checks the newcomer's proof against the grant that the admission names.
 func (l *Log) proven(a Admit, before past) bool {
 	i, ok := l.index[a.Grant]
 	if !ok || !before.has(i) {

@@ -28,20 +28,13 @@ func (l *Log) issue(key ed25519.PrivateKey, clock uint64, body Body) (Record, er
 	if err != nil {
 		return Record{}, err
 	}
-	if why := l.preview(rec); why != "" {
+	if why := l.Snapshot().judge.preview(l.place(rec)); why != "" {
 		return Record{}, api.Errorf(api.Unauthorized, "this %s is not permitted: %s", rec.Kind, why)
 	}
 	if _, err := l.Add(rec.raw); err != nil {
 		return Record{}, fmt.Errorf("add own %s record: %w", rec.Kind, err)
 	}
 	return rec, nil
-}
-
-// preview judges a record that is not in the log yet.
-func (l *Log) preview(rec Record) string {
-	nodes := append(slices.Clip(l.nodes), l.place(rec))
-	everything := past{{0, len(nodes)}}
-	return newJudge(l.genesis, nodes).view(everything).refuse(len(nodes) - 1)
 }
 
 // Invitation says what a token is to be good for.

@@ -144,7 +144,7 @@ func (d *decoder) ids(limit int) []crdt.ID {
 func (r Record) Verify(cluster ClusterID) error {
 	content := r.raw[:len(r.raw)-ed25519.SignatureSize]
 	if !ed25519.Verify(r.Issuer, signed(cluster, content), r.Sig) {
-		return fmt.Errorf("%w: %s record %s", ErrForged, r.Kind, r.id)
+		return fmt.Errorf("%w: the signature of %s record %s is wrong, or of another cluster", ErrForged, r.Kind, r.id)
 	}
 	return nil
 }

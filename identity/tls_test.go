@@ -293,4 +293,3 @@ func readMessage(r io.Reader) ([]byte, error) {
 	_, err := io.ReadFull(r, b)
 	return b, err
 }
-
