@@ -72,6 +72,7 @@ type Timing struct {
 	RejoinMin      time.Duration // first wait before the next attempt to join
 	RejoinMax      time.Duration // longest wait
 	AddressRecheck time.Duration // between two looks at the own address
+	Broadcast      time.Duration // limit of telling the others about oneself
 	LeaveDelay     time.Duration // how long a leaver stays to see its goodbye spread
 }
 
@@ -82,7 +83,7 @@ func LAN() Timing {
 		Probe: time.Second, ProbeTimeout: 500 * time.Millisecond, SuspicionMult: 4,
 		Gossip: 200 * time.Millisecond, PushPull: 30 * time.Second, Stream: 10 * time.Second,
 		RejoinMin: 500 * time.Millisecond, RejoinMax: 5 * time.Second,
-		AddressRecheck: 10 * time.Second, LeaveDelay: time.Second,
+		AddressRecheck: 10 * time.Second, Broadcast: 2 * time.Second, LeaveDelay: time.Second,
 	}
 }
 
@@ -265,7 +266,7 @@ func (m *Membership) serfConfig(net memberlist.Transport, events chan<- serf.Eve
 	c.MemberlistConfig = ml
 	c.Logger = ml.Logger
 	c.Merge = admission{m}
-	c.LeavePropagateDelay = t.LeaveDelay
+	c.BroadcastTimeout, c.LeavePropagateDelay = t.Broadcast, t.LeaveDelay
 	// The names are key hashes: two machines with one name are one machine that moved,
 	// or a copied disk, which its peer finds out by itself.
 	c.EnableNameConflictResolution = false
@@ -301,5 +302,6 @@ func (a admission) NotifyMerge(list []*serf.Member) error {
 }
 
 func (m *Membership) removed(id crdt.MachineID) bool {
-	return m.cfg.Removed != nil && m.cfg.Removed(id)
+	// What it means for this machine to be removed is not for gossip to say.
+	return id != m.cfg.Self.ID && m.cfg.Removed != nil && m.cfg.Removed(id)
 }

@@ -22,7 +22,7 @@ func fast() Timing {
 		Probe: 100 * time.Millisecond, ProbeTimeout: 50 * time.Millisecond, SuspicionMult: 2,
 		Gossip: 20 * time.Millisecond, PushPull: time.Second, Stream: 2 * time.Second,
 		RejoinMin: 50 * time.Millisecond, RejoinMax: 300 * time.Millisecond,
-		AddressRecheck: 100 * time.Millisecond, LeaveDelay: 100 * time.Millisecond,
+		AddressRecheck: 100 * time.Millisecond, Broadcast: time.Second, LeaveDelay: 100 * time.Millisecond,
 	}
 }
 

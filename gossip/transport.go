@@ -1,7 +1,6 @@
 package gossip
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/tls"
@@ -290,7 +289,7 @@ func (t *Transport) Connected() []crdt.MachineID {
 			ids = append(ids, id)
 		}
 	}
-	slices.SortFunc(ids, func(a, b crdt.MachineID) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(ids, compareIDs)
 	return ids
 }
 
