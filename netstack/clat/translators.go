@@ -20,13 +20,6 @@ func (c Config) behind(native netip.Addr) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// embed is RFC 6052's representation under a /96.
-func embed(prefix netip.Prefix, a netip.Addr) netip.Addr {
-	b, v4 := prefix.Addr().As16(), a.As4()
-	copy(b[12:], v4[:])
-	return netip.AddrFrom16(b)
-}
-
 // fragmentHeader is what a fragment grows by in IPv6, beyond the larger IP header.
 const fragmentHeader = 8
 
@@ -38,7 +31,7 @@ func (c Config) clat(p *pod) xlat.Config {
 		Prefix: c.Prefix,
 		Mappings: []xlat.Mapping{{
 			IPv4: netip.PrefixFrom(PodAddress, 32),
-			IPv6: netip.PrefixFrom(embed(between, p.behind), 128),
+			IPv6: netip.PrefixFrom(xlat.Embed(between, p.behind), 128),
 		}},
 		Translator4: podTranslator,
 		MTU4:        c.MTU, MTU6: c.MTU + fragmentHeader, LowestMTU6: c.MTU + fragmentHeader,
@@ -57,9 +50,9 @@ func (c Config) nat64(pods map[string]*pod) xlat.Config {
 	half := netip.PrefixFrom(netip.AddrFrom4(upper), c.IPv4.Bits()+1)
 	cfg := xlat.Config{
 		Prefix:      c.Prefix,
-		Mappings:    []xlat.Mapping{{IPv4: half, IPv6: netip.PrefixFrom(embed(between, half.Addr()), 96+half.Bits())}},
+		Mappings:    []xlat.Mapping{{IPv4: half, IPv6: netip.PrefixFrom(xlat.Embed(between, half.Addr()), 96+half.Bits())}},
 		Translator4: c.own(),
-		Translator6: embed(c.Prefix, c.own()),
+		Translator6: xlat.Embed(c.Prefix, c.own()),
 		MTU4:        c.MTU, MTU6: c.MTU, LowestMTU6: c.MTU,
 		ComputeUDPChecksum: true,
 		Hairpin:            xlat.HairpinOff,

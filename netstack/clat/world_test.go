@@ -192,7 +192,7 @@ func (s *space) dial(network, to string, control func(fd int) error) net.Conn {
 func (s *space) serveTCP(handle func(net.Conn)) (port int) {
 	var l net.Listener
 	s.within(func() (err error) {
-		l, err = net.Listen("tcp4", serverIP+":0")
+		l, err = net.Listen("tcp4", ":0")
 		return err
 	})
 	s.t.Cleanup(func() { l.Close() })

@@ -96,6 +96,14 @@ func (t *Translator) TranslateSuper(out *Out, packet []byte, headers, segment in
 // segmentable says whether kernels make superpackets of the protocol.
 func segmentable(proto uint8) bool { return proto == protoTCP || proto == protoUDP }
 
+// Embed returns the address that represents an IPv4 address under a prefix, whose length
+// is one of RFC 6052's. It asks neither whether there are mappings nor whether the prefix
+// may stand for the address.
+func Embed(p netip.Prefix, a netip.Addr) netip.Addr {
+	q := newPrefix(p)
+	return q.embed(toAddr4(a)).netip()
+}
+
 // Map4 returns the IPv6 address that stands for a.
 func (t *Translator) Map4(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is4() {
