@@ -79,7 +79,7 @@ func (t *Transport) greet(ctx context.Context, raw net.Conn, known func()) {
 func (t *Transport) shake(ctx context.Context, raw net.Conn) (*tls.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.Timing.Dial)
 	defer cancel()
-	secure := tls.Server(&rawConn{Conn: raw}, t.tls.server)
+	secure := tls.Server(t.raw(raw), t.tls.server)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		raw.Close()
 		return nil, err
@@ -160,11 +160,15 @@ func (t *Transport) receive(ctx context.Context, secure *tls.Conn) {
 	t.cfg.Join(ctx, secure)
 }
 
-// rawConn is the socket below TLS. It tells when it was closed.
+// rawConn is the socket below TLS. It counts what is sent, and tells when it was closed.
 type rawConn struct {
-	net.Conn
+	countedConn
 	once   sync.Once
 	closed func()
+}
+
+func (t *Transport) raw(c net.Conn) *rawConn {
+	return &rawConn{countedConn: countedConn{c, &t.traffic}}
 }
 
 // Close closes the socket.
@@ -174,5 +178,5 @@ func (c *rawConn) Close() error {
 			c.closed()
 		}
 	})
-	return c.Conn.Close()
+	return c.countedConn.Close()
 }

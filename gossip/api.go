@@ -157,7 +157,7 @@ func (t *Transport) connectAt(ctx context.Context, id crdt.MachineID, addr, prot
 	if err != nil {
 		return nil, err
 	}
-	secure := tls.Client(&rawConn{Conn: raw}, t.tls.client[proto])
+	secure := tls.Client(t.raw(raw), t.tls.client[proto])
 	if err := secure.HandshakeContext(ctx); err != nil {
 		raw.Close()
 		return nil, err

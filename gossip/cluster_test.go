@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"starling.dev/starling/crdt"
 )
@@ -215,10 +216,13 @@ func TestRemovedMachineIsNoMember(t *testing.T) {
 func TestChangedAddressIsFollowed(t *testing.T) {
 	host := &fakeHost{own: []string{"127.0.0.1"}, routes: map[string]string{"127.0.0.1": "127.0.0.1"}}
 	all := netip.MustParseAddrPort("0.0.0.0:0")
-	nodes := startNodes(t, 2, func(c *MembershipConfig) { c.Bind, c.host = all, host })
+	patient := fast() // so that a busy computer makes nobody seem dead
+	patient.Probe, patient.ProbeTimeout, patient.SuspicionMult = time.Second, 500*time.Millisecond, 8
+	nodes := startNodes(t, 2, func(c *MembershipConfig) { c.Bind, c.host, c.Timing = all, host, patient })
 	moving := &fakeHost{own: []string{"127.0.0.1"}, routes: map[string]string{"127.0.0.1": "127.0.0.1"}}
 	m := startNode(t, 3, func(c *MembershipConfig) {
-		c.Bind, c.host, c.Seeds = all, moving, []string{nodes[0].Addr().String()}
+		c.Bind, c.host, c.Timing = all, moving, patient
+		c.Seeds = []string{nodes[0].Addr().String()}
 	})
 	at := func(n *node, addr string) {
 		t.Helper()

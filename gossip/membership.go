@@ -116,6 +116,7 @@ type Membership struct {
 	readdr   chan struct{} // room for one: "look at the own address again"
 	ready    chan struct{} // closed once the sockets are open
 	finished chan struct{} // closed when Run returns
+	traffic  traffic
 
 	tagging sync.Mutex // serf wants one SetTags at a time; taken before mu
 
@@ -188,6 +189,10 @@ func (m *Membership) Addr() netip.AddrPort {
 	return m.where
 }
 
+// BytesSent is the total above UDP and TCP since the start. What was sent to this machine
+// is counted by those who sent it.
+func (m *Membership) BytesSent() uint64 { return m.traffic.out.Load() }
+
 // Run opens the sockets, joins the cluster and stays a member until ctx ends. It then
 // stops without a goodbye: to the others this machine is silent, as after a crash. Call
 // [Membership.Leave] before to say goodbye. Run is called once.
@@ -200,7 +205,7 @@ func (m *Membership) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	net := newPacketNet(nt, m.self.ID, m.table)
+	net := newPacketNet(nt, m.self.ID, m.table, &m.traffic)
 	net.filter, net.reached = m.cfg.Filter, m.reached
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { net.watchStreams(); return nil })

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -43,14 +44,30 @@ type packetNet struct {
 	streams chan net.Conn // unbuffered, as memberlist's own
 	stop    chan struct{}
 	once    sync.Once // closes stop
+	traffic *traffic
 }
 
-func newPacketNet(nt *memberlist.NetTransport, self crdt.MachineID, t *table) *packetNet {
-	p := &packetNet{
-		NetTransport: nt, self: self, table: t,
+// traffic counts the bytes sent, above UDP and TCP.
+type traffic struct{ out atomic.Uint64 }
+
+// countedConn counts what is sent over a connection.
+type countedConn struct {
+	net.Conn
+	traffic *traffic
+}
+
+// Write writes and counts.
+func (c countedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.traffic.out.Add(uint64(n))
+	return n, err
+}
+
+func newPacketNet(nt *memberlist.NetTransport, self crdt.MachineID, t *table, count *traffic) *packetNet {
+	return &packetNet{
+		NetTransport: nt, self: self, table: t, traffic: count,
 		streams: make(chan net.Conn), stop: make(chan struct{}),
 	}
-	return p
 }
 
 // FinalAdvertiseAddr gives memberlist the stand-in of this machine.
@@ -73,6 +90,7 @@ func (p *packetNet) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 	if err != nil {
 		return time.Time{}, err
 	}
+	p.traffic.out.Add(uint64(len(b)))
 	return p.NetTransport.WriteToAddress(b, real)
 }
 
@@ -88,7 +106,11 @@ func (p *packetNet) DialAddressTimeout(a memberlist.Address, timeout time.Durati
 		return nil, err
 	}
 	// A machine that is gone must not hold up the search for one that is there.
-	return p.NetTransport.DialAddressTimeout(real, min(timeout, connectTimeout))
+	c, err := p.NetTransport.DialAddressTimeout(real, min(timeout, connectTimeout))
+	if err != nil {
+		return nil, err
+	}
+	return countedConn{c, p.traffic}, nil
 }
 
 func (p *packetNet) resolve(a memberlist.Address) (memberlist.Address, error) {
@@ -127,7 +149,7 @@ func (p *packetNet) watchStreams() {
 		case c := <-p.NetTransport.StreamCh():
 			p.note(c)
 			select {
-			case p.streams <- c:
+			case p.streams <- countedConn{c, p.traffic}:
 			case <-p.stop:
 				c.Close()
 				return

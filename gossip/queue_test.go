@@ -144,7 +144,7 @@ func TestSlowReceiverHoldsTheSenderUp(t *testing.T) {
 		t.Errorf("%d drops counted", got)
 	}
 	// Blocked for longer than the silence that would count as death.
-	blocked := newStopwatch(3 * s1.cfg.Timing.DeadAfter)
+	blocked := newStopwatch(2 * s1.cfg.Timing.DeadAfter)
 	s1.wait(t, "time passes", func() bool { return blocked.over(s1.watcher) })
 	if len(s1.Connected()) != 1 || len(s2.Connected()) != 1 {
 		t.Error("back-pressure was taken for death")

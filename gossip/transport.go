@@ -89,15 +89,16 @@ func (c *TransportConfig) validate() error {
 
 // Transport is the task that keeps connections to other members.
 type Transport struct {
-	cfg   TransportConfig
-	self  crdt.MachineID
-	tls   secrets
-	api   *apiListener
-	door  *door
-	count counters
-	pings pings
-	ready chan struct{} // closed once connections are accepted
-	news  *news
+	cfg     TransportConfig
+	self    crdt.MachineID
+	tls     secrets
+	api     *apiListener
+	door    *door
+	count   counters
+	traffic traffic
+	pings   pings
+	ready   chan struct{} // closed once connections are accepted
+	news    *news
 
 	mu       sync.Mutex
 	listener net.Listener
@@ -311,6 +312,7 @@ func (t *Transport) Recheck() {
 type Stats struct {
 	FramesIn, FramesOut uint64
 	BytesIn, BytesOut   uint64 // of frames, before encryption
+	BytesSent           uint64 // of all connections, above TCP
 	Dropped             uint64 // frames that a full queue refused, peers of today
 }
 
@@ -319,6 +321,7 @@ func (t *Transport) Stats() Stats {
 	s := Stats{
 		FramesIn: t.count.framesIn.Load(), FramesOut: t.count.framesOut.Load(),
 		BytesIn: t.count.bytesIn.Load(), BytesOut: t.count.bytesOut.Load(),
+		BytesSent: t.traffic.out.Load(),
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -96,7 +96,7 @@ func (s *stream) waitUp(t testing.TB, id crdt.MachineID, want bool) {
 
 func fastStreams() StreamTiming {
 	t := DefaultStreamTiming()
-	t.KeepAlive, t.DeadAfter = 50*time.Millisecond, 300*time.Millisecond
+	t.KeepAlive, t.DeadAfter = 50*time.Millisecond, time.Second
 	t.RedialMin, t.RedialMax = 10*time.Millisecond, 100*time.Millisecond
 	return t
 }
