@@ -78,14 +78,13 @@ type Core struct {
 
 // Recovery is what a disk holds when a peer starts.
 type Recovery struct {
-	// Batches calls yield for every stored batch; those of one actor in order.
-	Batches func(yield func(crdt.Batch) error) error
+	// Batches calls yield for every stored batch, those of one actor in order, and
+	// returns the head that the own log had at the last commit. Required.
+	Batches func(yield func(crdt.Batch) error) (crdt.HighWater, error)
 	// Local holds the private key space.
 	Local map[string][]byte
 	// AuthRecords counts the records in Config.Trust that came from the disk.
 	AuthRecords int
-	// HighWater is what the separate file says of the own log.
-	HighWater crdt.HighWater
 }
 
 // New rebuilds a core from what the disk holds. It has no effect outside.
@@ -103,10 +102,13 @@ func New(cfg Config, rec Recovery, now time.Time) (*Core, error) {
 	c.replica = newReplicator(c)
 	c.writes = newWrites(c)
 	var err error
-	if c.journal, err = newJournal(c, rec); err != nil {
+	if c.journal, err = newJournal(c); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(c.journal.load(rec), c.engine.recover(rec.Local)); err != nil {
 		return nil, fmt.Errorf("rebuild from disk: %w", err)
 	}
-	return c, c.engine.recover(rec.Local)
+	return c, nil
 }
 
 // Step lets one event happen at the given time. Time never runs backwards: an
@@ -229,7 +231,7 @@ func (c *Core) flushAuth() {
 	}
 	c.authSaved += len(fresh)
 	for _, r := range fresh {
-		c.put(authKey(r), r)
+		c.put(AuthKey(r), r)
 	}
 	c.trust.refresh()
 	for _, id := range c.members.connected() {

@@ -69,3 +69,34 @@ func TestDeleteTakesEverythingDown(t *testing.T) {
 		}
 	}
 }
+
+// A peer that was killed comes back from its disk, adopts what runs, and writes
+// nothing about what did not change.
+func TestRestartAdopts(t *testing.T) {
+	c := newCluster(t, 3)
+	c.run(3 * time.Second)
+	c.write(1, pod(t, "web", hello))
+	c.run(2 * time.Second)
+	var home *node
+	for _, n := range c.cores {
+		if len(n.host.pods) == 1 {
+			home = n
+		}
+	}
+	before, entries := c.status(1, "web"), home.core.journal.entries()
+	c.boot(home, c.cores[0].core.trust.Since(0), c.cores[0].core.trust.Genesis())
+	c.connect()
+	pids := home.host.pods
+	home.host.pods = map[string]int{}
+	for id := range pids {
+		home.host.pods[id] = pids[id] - 1 // Ensure of the fake host counts one up: the same pid again
+	}
+	c.run(5 * time.Second)
+	after := c.status(1, "web")
+	if after["status.ready"] != "true" || after["status.containers.app.pid"] != before["status.containers.app.pid"] {
+		t.Errorf("after the restart: %v", after)
+	}
+	if n := home.core.journal.entries(); n != entries {
+		t.Errorf("%d entries before, %d after a restart that changed nothing", entries, n)
+	}
+}

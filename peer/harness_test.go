@@ -89,15 +89,15 @@ func (c *cluster) boot(n *node, records [][]byte, g identity.Genesis) {
 		Trust: trust, Kinds: kinds, Seed: uint64(n.i)<<32 + uint64(len(n.batch)),
 		HashAt: func(crdt.ActorID, uint64) (crdt.ID, bool) { return crdt.ID{}, false },
 	}, Recovery{
-		Batches: func(yield func(crdt.Batch) error) error {
+		Batches: func(yield func(crdt.Batch) error) (crdt.HighWater, error) {
 			for _, b := range n.batch {
 				if err := yield(b); err != nil {
-					return err
+					return n.high, err
 				}
 			}
-			return nil
+			return n.high, nil
 		},
-		Local: n.local, HighWater: n.high, AuthRecords: len(records),
+		Local: n.local, AuthRecords: len(records),
 	}, c.now)
 	if err != nil {
 		c.t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 
 	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
@@ -13,15 +15,20 @@ import (
 // Level is the level of changes that this program writes and folds.
 const Level = 1
 
+// AuthPrefix begins the keys of authorisation records.
+const AuthPrefix = "auth/"
+
 // Keys of the private key space.
 const (
 	keyActor = "actor" // the own actor of this life
 	keyClock = "clock" // the last clock reading
 )
 
-func authKey(record []byte) string {
+// AuthKey is where a record of the authorisation log stands in the private key space,
+// below AuthPrefix.
+func AuthKey(record []byte) string {
 	sum := sha256.Sum256(record)
-	return "auth/" + hex.EncodeToString(sum[:16])
+	return AuthPrefix + hex.EncodeToString(sum[:16])
 }
 
 // journal is the log: own entries and others', folded into the state.
@@ -36,25 +43,29 @@ type journal struct {
 	turn   [][]byte
 	before crdt.HighWater // own actor of the life before
 	recent recent
+	// loading collects the objects that were folded while the disk is read; nil later.
+	loading map[crdt.Ref]bool
 }
 
-func newJournal(c *Core, rec Recovery) (*journal, error) {
+func newJournal(c *Core) (*journal, error) {
 	log, err := crdt.NewLog(crdt.LogConfig{HashAt: c.cfg.HashAt})
 	if err != nil {
 		return nil, err
 	}
-	j := &journal{c: c, log: log, before: rec.HighWater}
-	j.state, err = crdt.NewState(crdt.Config{Level: Level, Owner: api.OwnerOf, StepOwner: api.StepOwner, Permits: c.trust.Permits})
+	state, err := crdt.NewState(crdt.Config{Level: Level, Owner: api.OwnerOf, StepOwner: api.StepOwner, Permits: c.trust.Permits})
 	if err != nil {
 		return nil, err
 	}
+	return &journal{c: c, log: log, state: state}, nil
+}
+
+// load folds what the disk holds. The engine looks at each object once, at the end.
+func (j *journal) load(rec Recovery) (err error) {
 	if b := rec.Local[keyClock]; len(b) == 8 {
 		j.clock.Observe(getUint64(b))
 	}
-	if rec.Batches == nil {
-		return j, nil
-	}
-	return j, rec.Batches(func(b crdt.Batch) error {
+	j.loading = map[crdt.Ref]bool{}
+	j.before, err = rec.Batches(func(b crdt.Batch) error {
 		a, err := j.log.Accept(b)
 		if err != nil {
 			return fmt.Errorf("entry %d of actor %s: %w", b.First, b.Actor, err)
@@ -62,6 +73,12 @@ func newJournal(c *Core, rec Recovery) (*journal, error) {
 		j.fold(a.Changes)
 		return nil
 	})
+	refs := slices.SortedFunc(maps.Keys(j.loading), compareRefs)
+	j.loading = nil
+	for _, ref := range refs {
+		j.c.engine.changed(ref)
+	}
+	return err
 }
 
 // fold applies accepted changes to the state.
@@ -80,7 +97,10 @@ func (j *journal) fold(changes [][]byte) {
 func (j *journal) apply(ch crdt.Change, id crdt.ID) {
 	j.recent.note(j.c, ch)
 	switch a := j.state.Apply(ch, id); {
-	case a.Released > 0, a.Outcome == crdt.Took, a.Outcome == crdt.Declined:
+	case a.Released == 0 && a.Outcome != crdt.Took && a.Outcome != crdt.Declined:
+	case j.loading != nil:
+		j.loading[a.Object] = true
+	default:
 		j.c.engine.changed(a.Object)
 	}
 }

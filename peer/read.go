@@ -156,3 +156,13 @@ func (c *Core) CutOf(id crdt.MachineID) crdt.Heads {
 	}
 	return cut
 }
+
+// ByID finds a live object by its identity.
+func (c *Core) ByID(id string) (*lifecycle.Object, bool) {
+	for _, t := range c.engine.objects {
+		if t.snap != nil && t.snap.ID == id {
+			return t.snap, true
+		}
+	}
+	return nil, false
+}
