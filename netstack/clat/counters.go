@@ -12,6 +12,7 @@ import (
 type counters struct {
 	dropped   [xlat.Reasons]atomic.Uint64 // by reason
 	malformed atomic.Uint64               // no packet, or offloads that make no sense
+	spoofed   atomic.Uint64               // from an address that is not the sender's
 	unsent    atomic.Uint64               // the kernel did not take it
 	limited   atomic.Uint64               // ICMP errors beyond the rate
 }
@@ -34,7 +35,7 @@ func (d *Device) Lost() map[string]uint64 {
 		}
 	}
 	for name, c := range map[string]*atomic.Uint64{
-		"bad-offload": &d.counts.malformed, "not-sent": &d.counts.unsent, "error-rate": &d.counts.limited,
+		"bad-offload": &d.counts.malformed, "spoofed": &d.counts.spoofed, "not-sent": &d.counts.unsent, "error-rate": &d.counts.limited,
 	} {
 		if n := c.Load(); n > 0 {
 			lost[name] = n

@@ -42,6 +42,7 @@ type pod struct {
 	behind netip.Addr // the same behind its CLAT
 	clat   *xlat.Translator
 	link   *tun
+	lost   bool // the link is gone; guarded by the Device's mu
 }
 
 // view is an immutable picture of who is there.
@@ -62,8 +63,8 @@ func New(cfg Config) (*Device, error) {
 		cfg: cfg, ready: make(chan struct{}), workers: make(chan *worker, n),
 		errors: newLimiter(time.Now), pods: make(map[string]*pod),
 	}
-	for range n {
-		d.workers <- newWorker()
+	for i := range n {
+		d.workers <- newWorker(uint16(i * 65536 / n))
 	}
 	return d, nil
 }
@@ -114,17 +115,22 @@ func (d *Device) start(p *pod) {
 	d.group.Go(func() error {
 		err := d.readLink(p.link, func(l *lane, b []byte) { l.fromPod(p, b) })
 		// A pod's link fails when its namespace goes: the pod's end, not ours.
-		if err != nil && d.ctx.Err() == nil && d.serves(p) {
-			d.cfg.Log.Warn("a pod has lost its way to IPv4", "pod", p.ID, "error", err)
+		if err != nil && d.ctx.Err() == nil {
+			d.lose(p, err)
 		}
 		return nil
 	})
 }
 
-func (d *Device) serves(p *pod) bool {
+// lose notes that a pod's link is gone, so that it is made anew when the pod is added
+// again.
+func (d *Device) lose(p *pod, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.pods[p.ID] == p
+	if d.pods[p.ID] == p {
+		p.lost = true
+		d.cfg.Log.Warn("a pod has lost its way to IPv4", "pod", p.ID, "error", err)
+	}
 }
 
 func (d *Device) stopLinks() {
@@ -149,6 +155,26 @@ func (d *Device) closeLinks() error {
 	return err
 }
 
+// Repair puts back what others have taken away: addresses, routes and rules. It is
+// idempotent, and does nothing unless the Device runs.
+func (d *Device) Repair() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.group == nil {
+		return nil
+	}
+	err := within(d.cfg.Machine, func() error { return setUpMachine(d.cfg) })
+	for _, p := range d.pods {
+		if !p.lost {
+			err = errors.Join(err, within(p.Space, func() error { return setUpPod(d.cfg.MTU) }))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("repair NAT64: %w", err)
+	}
+	return nil
+}
+
 // Add gives a pod its link and its way to the IPv4 internet. It may be called before or
 // while the Device runs, and is idempotent: a pod that is served is left alone, and what
 // an earlier process left in the pod is taken over.
@@ -158,7 +184,7 @@ func (d *Device) Add(pod Pod) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if old := d.pods[pod.ID]; old != nil && old.Pod == pod {
+	if old := d.pods[pod.ID]; old != nil && old.Pod == pod && !old.lost {
 		return nil
 	}
 	if err := d.remove(pod.ID); err != nil {
@@ -214,6 +240,9 @@ func (d *Device) remove(id string) error {
 	}
 	delete(d.pods, id)
 	p.link.stop()
+	if p.lost {
+		return p.link.close()
+	}
 	if err := p.link.remove(); err != nil {
 		return fmt.Errorf("take pod %s's IPv4 link away: %w", id, err)
 	}

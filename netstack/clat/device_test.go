@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"starling.dev/starling/netstack/linux"
 )
 
 func rawControl(control func(fd int) error) func(string, string, syscall.RawConn) error {
@@ -296,6 +298,71 @@ func TestRemove(t *testing.T) {
 	})
 	port := w.server.serveTCP(echoHashed)
 	upload(t, w.pods[1].dial("tcp4", endpoint("4", port), nil), 1000)
+}
+
+// TestRepair: whatever others take away comes back, and a link that was deleted does when
+// the pod is added again.
+func TestRepair(t *testing.T) {
+	w := newWorld(t, 1, 1500)
+	port := w.server.serveTCP(echoHashed)
+	w.machine.ip("route flush dev slnat64", "-6 route flush dev slnat64", "addr flush dev slnat64")
+	w.nft(w.machine, "flush ruleset")
+	w.pods[0].ip("addr flush dev clat", "link set clat down")
+	check(t, w.device.Repair())
+	for family := range families {
+		upload(t, w.pods[0].dial("tcp"+family, endpoint(family, port), nil), 1000)
+	}
+	w.pods[0].ip("link delete clat")
+	w.readd(1)
+	upload(t, w.pods[0].dial("tcp4", endpoint("4", port), nil), 1000)
+}
+
+// readd adds a pod until its link is there again: the Device learns of the loss when its
+// reader does.
+func (w *world) readd(n int) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		check(w.t, w.device.Add(w.spec(n)))
+		err := linux.Within(w.pods[n-1].fd, func() error {
+			_, err := net.InterfaceByName("clat")
+			return err
+		})
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// TestSpoofing: a pod can't send in the name of anybody else.
+func TestSpoofing(t *testing.T) {
+	w := newWorld(t, 1, 1500)
+	pod := w.pods[0]
+	// The kernel lets root use any address that is on a link.
+	pod.ip("addr add 192.0.2.99/32 dev clat", "addr add 64:ff9b:1::192.0.2.99/128 dev eth0 nodad",
+		"addr add 64:ff9b:1:1::10.62.200.200/128 dev eth0 nodad")
+	for from, to := range map[string]string{
+		"192.0.2.99": serverIP, "64:ff9b:1::192.0.2.99": serverIP6, "64:ff9b:1:1::10.62.200.200": serverIP6,
+	} {
+		before := w.device.Lost()["spoofed"]
+		pod.within(func() error {
+			d := net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(from)}}
+			conn, err := d.Dial("udp", net.JoinHostPort(to, "9"))
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			_, err = conn.Write([]byte("x"))
+			return err
+		})
+		for deadline := time.Now().Add(patience); w.device.Lost()["spoofed"] == before; {
+			if time.Now().After(deadline) {
+				t.Fatalf("a packet from %s went through: %v", from, w.device.Lost())
+			}
+		}
+	}
 }
 
 // TestStrangersStayOut: what no pod has asked for does not reach it, nor do pods reach

@@ -33,42 +33,59 @@ func within(path string, f func() error) error {
 	return linux.Within(fd, f)
 }
 
-// openPodLink opens a pod's link and gives it its address and route, and the MTU that
-// makes packets fit into IPv6 behind it.
+// openPodLink opens and sets up a pod's link.
 func openPodLink(pod Pod, mtu int) (t *tun, err error) {
 	err = within(pod.Space, func() error {
 		if t, err = openTUN(PodLink); err != nil {
 			return err
 		}
-		sysctls := []netstack.Sysctl{{Key: "net/ipv6/conf/" + PodLink + "/disable_ipv6", Value: "1"}}
-		addresses := []netip.Addr{PodAddress}
-		routes := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
-		return setUpLink(PodLink, mtu-shrink, sysctls, addresses, routes)
+		return setUpPod(mtu)
 	})
 	return closeOnError(t, err)
 }
 
-// openMachineLink opens the machine's link and routes the NAT64 prefix and the pods'
-// IPv4 range to it.
+// setUpPod gives a pod's link its address and route, and the MTU that makes packets fit
+// into IPv6 behind it.
+func setUpPod(mtu int) error {
+	return setUpLink(linkState{
+		name:      PodLink,
+		mtu:       mtu - shrink,
+		sysctls:   []netstack.Sysctl{{Key: "net/ipv6/conf/" + PodLink + "/disable_ipv6", Value: "1"}},
+		addresses: []netip.Addr{PodAddress},
+		routes:    []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")},
+	})
+}
+
+// openMachineLink opens and sets up the machine's link.
 func openMachineLink(cfg Config) (t *tun, err error) {
 	err = within(cfg.Machine, func() error {
 		if t, err = openTUN(cfg.Link); err != nil {
 			return err
 		}
-		sysctls := []netstack.Sysctl{
+		return setUpMachine(cfg)
+	})
+	return closeOnError(t, err)
+}
+
+// setUpMachine routes the NAT64 prefix and the pods' IPv4 range to the machine's link.
+// The address is for the kernel to send its own ICMP errors from. The table comes first,
+// so that nothing is forwarded unguarded.
+func setUpMachine(cfg Config) error {
+	if err := setUpTable(cfg); err != nil {
+		return err
+	}
+	return setUpLink(linkState{
+		name: cfg.Link,
+		mtu:  cfg.MTU,
+		sysctls: []netstack.Sysctl{
 			{Key: "net/ipv6/conf/" + cfg.Link + "/disable_ipv6", Value: "0"},
 			{Key: "net/ipv6/conf/" + cfg.Link + "/accept_ra", Value: "0"},
 			{Key: "net/ipv6/conf/" + cfg.Link + "/addr_gen_mode", Value: "1"}, // no link-local chatter
 			{Key: "net/ipv4/ip_forward", Value: "1"},
-		}
-		addresses := []netip.Addr{cfg.own()}
-		routes := []netip.Prefix{cfg.Prefix, cfg.IPv4}
-		if err := setUpLink(cfg.Link, cfg.MTU, sysctls, addresses, routes); err != nil {
-			return err
-		}
-		return setUpTable(cfg)
+		},
+		addresses: []netip.Addr{cfg.own()},
+		routes:    []netip.Prefix{cfg.Prefix, cfg.IPv4},
 	})
-	return closeOnError(t, err)
 }
 
 func closeOnError(t *tun, err error) (*tun, error) {
@@ -78,46 +95,59 @@ func closeOnError(t *tun, err error) (*tun, error) {
 	return t, err
 }
 
+// linkState is what a link of ours should be.
+type linkState struct {
+	name      string
+	mtu       int
+	sysctls   []netstack.Sysctl
+	addresses []netip.Addr
+	routes    []netip.Prefix
+}
+
 // setUpLink configures a link in the calling thread's namespace.
-func setUpLink(name string, mtu int, sysctls []netstack.Sysctl, addresses []netip.Addr, routes []netip.Prefix) error {
+func setUpLink(s linkState) error {
 	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return fmt.Errorf("open a netlink socket: %w", err)
 	}
 	defer nl.Close()
-	link, err := nl.LinkByName(name)
+	link, err := nl.LinkByName(s.name)
 	if err != nil {
-		return fmt.Errorf("find link %s: %w", name, err)
+		return fmt.Errorf("find link %s: %w", s.name, err)
 	}
-	for _, s := range sysctls {
-		if err := os.WriteFile("/proc/sys/"+s.Key, []byte(s.Value), 0o644); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("set %q: %w", s, err)
+	for _, c := range s.sysctls {
+		err := os.WriteFile("/proc/sys/"+c.Key, []byte(c.Value), 0o644)
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // no IPv6 here: nothing to set
+			return fmt.Errorf("set %q: %w", c, err)
 		}
 	}
-	if err := nl.LinkSetMTU(link, mtu); err != nil {
-		return fmt.Errorf("set the MTU of link %s to %d: %w", name, mtu, err)
+	if err := nl.LinkSetMTU(link, s.mtu); err != nil {
+		return fmt.Errorf("set the MTU of link %s to %d: %w", s.name, s.mtu, err)
 	}
-	for _, a := range addresses {
-		addr := &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}}
-		if err := nl.AddrReplace(link, addr); err != nil {
-			return fmt.Errorf("set address %v on link %s: %w", a, name, err)
+	for _, a := range s.addresses {
+		if err := nl.AddrReplace(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(a, a.BitLen()))}); err != nil {
+			return fmt.Errorf("set address %v on link %s: %w", a, s.name, err)
 		}
 	}
 	if err := nl.LinkSetUp(link); err != nil {
-		return fmt.Errorf("set link %s up: %w", name, err)
+		return fmt.Errorf("set link %s up: %w", s.name, err)
 	}
-	for _, r := range routes {
+	for _, r := range s.routes {
 		if err := nl.RouteReplace(route(link, r)); err != nil {
-			return fmt.Errorf("route %v to link %s: %w", r, name, err)
+			return fmt.Errorf("route %v to link %s: %w", r, s.name, err)
 		}
 	}
 	return nil
 }
 
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
 func route(link netlink.Link, p netip.Prefix) *netlink.Route {
 	return &netlink.Route{
 		LinkIndex: link.Attrs().Index,
-		Dst:       &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())},
+		Dst:       ipNet(p),
 		Protocol:  netstack.RouteProtocol,
 		Scope:     netlink.SCOPE_LINK,
 	}

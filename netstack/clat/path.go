@@ -17,13 +17,15 @@ type worker struct {
 	near, far, back *xlat.Out
 }
 
-func newWorker() *worker {
+// newWorker makes a worker. Workers count IPv4 identifications from different seeds, so
+// that packets which they send at the same time differ.
+func newWorker(seed uint16) *worker {
 	const small = 2048
 	return &worker{
 		in:   make([]byte, virtioLen+65535),
-		near: xlat.NewOut(virtioLen, small, 0),
-		far:  xlat.NewOut(virtioLen, small, 0),
-		back: xlat.NewOut(virtioLen, small, 0),
+		near: xlat.NewOut(virtioLen, small, seed),
+		far:  xlat.NewOut(virtioLen, small, seed),
+		back: xlat.NewOut(virtioLen, small, seed),
 	}
 }
 
@@ -60,8 +62,12 @@ type lane struct {
 // fromPod handles a packet that a program in a pod has sent to an IPv4 address.
 func (l *lane) fromPod(p *pod, b []byte) {
 	packet, off, ok := admit(b)
-	if !ok || packet[0]>>4 != 4 {
+	if !ok || packet[0]>>4 != 4 || len(packet) < 20 {
 		l.d.counts.malformed.Add(1)
+		return
+	}
+	if source, _ := netip.AddrFromSlice(packet[12:16]); source != PodAddress {
+		l.d.counts.spoofed.Add(1)
 		return
 	}
 	switch r := l.translate(p.clat, l.w.near, packet, off); r.Verdict {
@@ -84,8 +90,16 @@ func (l *lane) fromMachine(b []byte) {
 		l.d.counts.malformed.Add(1)
 		return
 	}
-	if packet[0]>>4 == 6 && len(packet) >= 40 && packet[24] == 0xff {
-		return // the kernel's own talk on a new link (multicast listener reports)
+	if packet[0]>>4 == 6 && len(packet) >= 40 {
+		if packet[24] == 0xff {
+			return // the kernel's own talk on a new link (multicast listener reports)
+		}
+		// No pod may speak in the name of an IPv4 host, or of another pod's CLAT.
+		source, _ := netip.AddrFromSlice(packet[8:24])
+		if l.d.cfg.Prefix.Contains(source) || between.Contains(source) {
+			l.d.counts.spoofed.Add(1)
+			return
+		}
 	}
 	p := l.v.destination(packet)
 	switch r := l.translate(l.v.nat64, l.w.near, packet, off); {
