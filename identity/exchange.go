@@ -171,8 +171,10 @@ func (r JoinReply) Bytes() []byte {
 	}
 	e.byte(replyWelcome)
 	e.list(r.Records)
-	e.uint(uint64(len(r.Peers)))
-	for _, p := range r.Peers {
+	// A few peers are enough to begin with; gossip names the others.
+	peers := r.Peers[:min(len(r.Peers), maxPeers)]
+	e.uint(uint64(len(peers)))
+	for _, p := range peers {
 		e.fixed(p.Machine[:])
 		e.text(p.Address)
 	}
@@ -185,8 +187,9 @@ func (e *encoder) refusal(r Refusal) {
 	e.text(r.Code)
 	e.text(r.Message)
 	e.fixed(r.Sponsor[:])
-	e.uint(uint64(len(r.Addresses)))
-	for _, a := range r.Addresses {
+	addresses := r.Addresses[:min(len(r.Addresses), maxTokenAddress)]
+	e.uint(uint64(len(addresses)))
+	for _, a := range addresses {
 		e.text(a)
 	}
 }

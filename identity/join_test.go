@@ -253,3 +253,21 @@ func TestBeginRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestRepliesStayReadable: however many peers and addresses there are to tell, the
+// message can be read.
+func TestRepliesStayReadable(t *testing.T) {
+	w := twoMachines(t)
+	peers := slices.Repeat([]Peer{{w.id("m1"), "[fd00::1]:7946"}}, 2*maxPeers)
+	welcome, err := ParseJoinReply(w.logs["m1"].Welcome(peers, make([]byte, 32)).Bytes())
+	must(t, err)
+	if len(welcome.Peers) != maxPeers || welcome.Peers[0] != peers[0] || welcome.Warning == "" {
+		t.Fatalf("%d peers, warning %q", len(welcome.Peers), welcome.Warning)
+	}
+	refusal := &Refusal{Code: api.NotSponsor, Message: "m", Sponsor: w.id("m1"), Addresses: slices.Repeat([]string{"m1:1"}, 50)}
+	reply, err := ParseJoinReply(JoinReply{Refusal: refusal}.Bytes())
+	must(t, err)
+	if len(reply.Refusal.Addresses) != maxTokenAddress || reply.Refusal.Sponsor != w.id("m1") {
+		t.Fatalf("%+v", reply.Refusal)
+	}
+}

@@ -25,14 +25,13 @@ func history(t *rapid.T, w *world) [][]byte {
 		by := rapid.SampledFrom([]string{at, at, at, "root"}).Draw(t, "by")
 		l := w.logs[at]
 		// Many of these are refused here and now; what is refused leaves no record.
-		switch rapid.SampledFrom([]string{"join", "join", "remove", "restore", "rename", "delegate", "raw", "sync"}).Draw(t, "verb") {
+		switch rapid.SampledFrom([]string{"join", "join", "replace", "remove", "restore", "rename", "delegate", "raw", "sync"}).Draw(t, "verb") {
 		case "join":
-			name := fmt.Sprintf("m%d", step+1)
-			if w.invite(at, at, name, time.Hour) == nil {
-				if _, err := w.join(joining{machine: name, token: name, at: at}); err == nil {
-					machines = append(machines, name)
-				}
-			}
+			j := joining{machine: fmt.Sprintf("m%d", step+1), at: at}
+			machines = append(machines, joinIfPossible(w, j)...)
+		case "replace":
+			j := joining{machine: fmt.Sprintf("m%d", step+1), at: at, name: other, replace: true, silent: true}
+			machines = append(machines, joinIfPossible(w, j)...)
 		case "remove":
 			_, _ = l.RemoveMachine(w.key(by), w.clock(), Remove{Machine: w.id(other), Cut: crdt.Heads{}})
 		case "restore":
@@ -49,6 +48,18 @@ func history(t *rapid.T, w *world) [][]byte {
 		w.now = w.now.Add(time.Duration(rapid.IntRange(0, 1).Draw(t, "seconds")) * time.Second)
 	}
 	return allRecords(w, machines)
+}
+
+// joinIfPossible returns the machine's name if it was admitted.
+func joinIfPossible(w *world, j joining) []string {
+	j.token = j.machine
+	if w.invite(j.at, j.at, j.token, time.Hour) != nil {
+		return nil
+	}
+	if _, err := w.join(j); err != nil {
+		return nil
+	}
+	return []string{j.machine}
 }
 
 // addRaw adds what an honest program would not: records that its issuer has no right to.
