@@ -1,7 +1,6 @@
 package crdt
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -254,10 +253,22 @@ func TestRevivalThatALateDeletionUndoesIsTakenDown(t *testing.T) {
 	}
 }
 
+func TestEditOfTheRevivedMayKnowTheDeletion(t *testing.T) {
+	s := newScene(t)
+	c := s.create("c", 10, "user:alice")
+	d := s.add("d", 20, "user:bob", "c", "c", Op{Kind: OpDelete})
+	x := s.add("x", 15, "user:alice", "c", "c", set("spec.b", "2"))
+	s.named["y"] = s.make(30, "user:bob", revivedID(c), []ID{d, x}, set("spec.c", "3"))
+	o, _ := s.fold(rules()).Object(web)
+	if got := s.summary(o); got != "spec.b=2 spec.c=3 heads=y rev=3" {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestConflictsStayUntilSettled(t *testing.T) {
 	s := newScene(t)
-	s.create("c", 10, "user:alice", set("spec.a", "1"), set("spec.same", "1"))
-	s.add("x", 30, "user:alice", "c", "c", set("spec.a", "2"), set("spec.same", "9"), set("spec.gone", "1"))
+	s.create("c", 10, "user:alice", set("spec.a", "1"), set("spec.same", "1"), set("spec.one", "1"))
+	s.add("x", 30, "user:alice", "c", "c", set("spec.a", "2"), set("spec.same", "9"), set("spec.one", "2"))
 	s.add("y", 20, "user:bob", "c", "c", unset("spec.a"), set("spec.same", "9"))
 	s.add("z", 25, "user:bob", "c", "y", set("spec.other", "1"))
 	o, _ := s.fold(rules()).Object(web)
@@ -275,43 +286,29 @@ func TestConflictsStayUntilSettled(t *testing.T) {
 	}
 }
 
-func TestRefusedRevsStayVisibleAndCount(t *testing.T) {
+// A change that arrives late takes its place in the middle of a history that
+// readers hold.
+func TestLateChangeLeavesSnapshotsAlone(t *testing.T) {
 	s := newScene(t)
-	s.create("c", 10, "user:alice", set("spec.a", "1"))
-	bad := s.make(20, "user:mallory", s.named["c"].id, []ID{s.named["c"].id}, set("spec.a", "2")).change
-	bad.Message = "forbidden"
-	s.named["x"] = sealed(t, bad)
-	s.add("y", 30, "user:alice", "c", "x", set("spec.b", "3"))
-	s.add("l", 40, "loop:scheduler", "c", "c", set("spec.a", "4"))
-	state := s.fold(rules())
-	o, _ := state.Object(web)
-	if got := s.summary(o); got != "spec.a=1 spec.b=3 heads=y rev=3" {
-		t.Errorf("got %s", got)
+	s.create("c", 10, "user:alice")
+	late := s.add("late", 11, "user:bob", "c", "c", set("spec.b", "1"))
+	state := newState(t, rules())
+	applyAll(state, s.named["c"])
+	parent := "c"
+	for i := range uint64(5) {
+		name := fmt.Sprint(i)
+		s.add(name, 20+i, "user:alice", "c", parent, set("spec.a", name))
+		applyAll(state, s.named[name])
+		parent = name
 	}
-	if r, _ := o.Rev(s.named["x"].id); r.Number != 2 || r.Refused != "no role allows it" {
-		t.Errorf("the refused rev shows as %+v", r)
+	before, _ := state.Object(web)
+	text := print(before)
+	applyAll(state, s.named["late"])
+	if after, _ := state.Object(web); after.Revs()[1].Change != late {
+		t.Error("the late change is not in its place")
 	}
-	refused := state.Refused(web)
-	if len(refused) != 1 || refused[0].Change != s.named["l"].id || !strings.Contains(refused[0].Reason, "spec.a belongs to people, not to loop:scheduler") {
-		t.Errorf("refused changes: %+v", refused)
-	}
-}
-
-func TestRefusedCreationTakesNoName(t *testing.T) {
-	s := newScene(t)
-	s.create("n", 30, "user:alice", set("spec.a", "2"))
-	s.create("c", 10, "user:mallory", set("lifecycle.turn", "1"))
-	s.add("x", 40, "user:mallory", "c", "c", set("spec.a", "1"))
-	state := s.fold(rules())
-	if o, _ := state.Object(web); o.ID() != s.named["n"].id || len(o.Losers()) != 0 {
-		t.Errorf("the refused creation counts")
-	}
-	o, ok := state.Incarnation(web, s.named["c"].id)
-	if !ok || o.HoldsName() {
-		t.Errorf("the refused creation is not shown, or holds the name")
-	}
-	if refused := state.Refused(web); len(refused) != 1 || refused[0].Change != s.named["x"].id {
-		t.Errorf("an edit of what was never created: %+v", refused)
+	if now := print(before); now != text {
+		t.Errorf("the snapshot changed from\n%s\nto\n%s", text, now)
 	}
 }
 
@@ -327,217 +324,6 @@ func TestLosersAreShown(t *testing.T) {
 	loser, _ := state.Incarnation(web, s.named["n"].id)
 	if loser.HoldsName() || loser.Deleted() {
 		t.Error("the loser is not an object without its name")
-	}
-}
-
-func TestChildrenBelongToTheirParentsLoop(t *testing.T) {
-	s := newScene(t)
-	s.ref = Ref{"Child", "", "c"}
-	s.create("c", 10, "loop:roll", set("spec.a", "1"))
-	s.add("x", 20, "user:alice", "c", "c", set("spec.a", "2"))
-	s.add("y", 30, "loop:roll", "c", "c", set("spec.b", "3"))
-	s.add("z", 40, "user:alice", "c", "c", set("lifecycle.rerun", "1"))
-	state := s.fold(rules())
-	o, _ := state.Object(s.ref)
-	if got := s.summary(o); got != "lifecycle.rerun=1 spec.a=1 spec.b=3 heads=y rev=2" {
-		t.Errorf("got %s", got)
-	}
-	s.add("d", 50, "loop:roll", "c", "y", Op{Kind: OpDelete})
-	if o, _ := s.fold(rules()).Object(s.ref); !o.Deleted() {
-		t.Error("the parent's loop can't delete its child")
-	}
-}
-
-func TestRegisters(t *testing.T) {
-	s := newScene(t)
-	c := s.create("c", 10, "user:alice")
-	hi, lo := machine(1), machine(2)
-	if a, b := precedence(c, hi), precedence(c, lo); slices.Compare(a[:], b[:]) < 0 {
-		hi, lo = lo, hi
-	}
-	for _, law := range []struct {
-		name       string
-		won, lost  Register
-		wonT, lstT uint64
-	}{
-		{"the higher attempt", Register{Attempt: 2, Executor: lo}, Register{Attempt: 1, Executor: hi}, 10, 99},
-		{"then the higher hash(object, executor)", Register{Attempt: 1, Executor: hi}, Register{Attempt: 1, Executor: lo}, 10, 99},
-		{"then the later stamp", Register{Attempt: 1, Executor: lo, Code: "end"}, Register{Attempt: 1, Executor: lo}, 11, 10},
-	} {
-		law.won.Phase, law.lost.Phase = PhaseDone, PhaseStarted
-		s.add("won", law.wonT, "loop:scheduler", "c", "", result("schedule", law.won))
-		s.add("lost", law.lstT, "loop:scheduler", "c", "", result("schedule", law.lost))
-		o, _ := s.fold(rules()).Object(web)
-		if got, _ := o.Register("schedule"); !reflect.DeepEqual(got, law.won) {
-			t.Errorf("%s: got %+v, want %+v", law.name, got, law.won)
-		}
-		if id, _, _ := o.ResultChange("schedule"); id != s.named["won"].id {
-			t.Errorf("%s: written by %s", law.name, s.name(id))
-		}
-	}
-}
-
-func TestRefusedResultWinsAndIsAbsent(t *testing.T) {
-	s := newScene(t)
-	c := s.create("c", 10, "user:alice")
-	s.add("r", 20, "loop:scheduler", "c", "", result("schedule", Register{Attempt: 1, Phase: PhaseDone}))
-	bad := s.make(30, "loop:scheduler", c, nil, result("schedule", Register{Attempt: 2, Phase: PhaseDone})).change
-	bad.Message = "forbidden"
-	s.named["x"] = sealed(t, bad)
-	state := s.fold(rules())
-	o, _ := state.Object(web)
-	if g, ok := o.Register("schedule"); ok {
-		t.Errorf("a refused winner must leave the register absent; got %+v", g)
-	}
-	if got := o.NextAttempt("schedule"); got != 3 {
-		t.Errorf("the next attempt is %d, want 3", got)
-	}
-	if refused := state.Refused(web); len(refused) != 1 || refused[0].Change != s.named["x"].id {
-		t.Errorf("refused changes: %+v", refused)
-	}
-}
-
-func TestResultsOfOthersAreRefused(t *testing.T) {
-	done := Register{Attempt: 1, Phase: PhaseDone}
-	for name, c := range map[string]struct {
-		author string
-		op     Op
-	}{
-		"another loop's step":   {"loop:address", result("schedule", done)},
-		"an unknown step":       {"loop:address", result("dance", done)},
-		"a person":              {"user:alice", result("schedule", done)},
-		"another loop's output": {"loop:scheduler", result("schedule", Register{Attempt: 1, Phase: PhaseDone, Outputs: map[string]string{"status.address": "1"}})},
-		"an output in the spec": {"loop:scheduler", result("schedule", Register{Attempt: 1, Phase: PhaseDone, Outputs: map[string]string{"spec.a": "1"}})},
-		"an unknown phase":      {"loop:scheduler", result("schedule", Register{Attempt: 1, Phase: 9})},
-		"a field in a result":   {"loop:scheduler", set("status.machine", "1")},
-	} {
-		s := newScene(t)
-		s.create("c", 10, "user:alice")
-		s.add("r", 20, c.author, "c", "", c.op)
-		state := s.fold(rules())
-		if o, _ := state.Object(web); len(o.Registers()) != 0 {
-			t.Errorf("%s: took effect", name)
-		}
-		if refused := state.Refused(web); len(refused) != 1 {
-			t.Errorf("%s: refused changes are %+v", name, refused)
-		}
-	}
-}
-
-func TestMalformedChangesHaveNoEffect(t *testing.T) {
-	c := (&writer{t: t, ref: web}).create(10, "user:alice")
-	at, parents, edit := c.id, []ID{c.id}, []Op{set("spec.a", "1")}
-	for part, bad := range map[string]Change{
-		"does nothing":                {Author: "user:a", Incarnation: at, Parents: parents},
-		"neither a user nor a loop":   {Author: "root", Incarnation: at, Parents: parents, Ops: edit},
-		"create an incarnation or":    {Author: "user:a", Incarnation: at, Ops: []Op{{Kind: OpCreate}}},
-		"or name one":                 {Author: "user:a", Ops: edit},
-		"a creation has no parents":   {Author: "user:a", Parents: parents, Ops: []Op{{Kind: OpCreate}}},
-		"a result stands alone":       {Author: "loop:scheduler", Incarnation: at, Parents: parents, Ops: []Op{set("spec.a", "1"), result("schedule", Register{Phase: PhaseDone})}},
-		"names no parents":            {Author: "user:a", Incarnation: at, Ops: edit},
-		"neither in spec nor in life": {Author: "user:a", Incarnation: at, Parents: parents, Ops: []Op{set("specs.a", "1")}},
-		"to nothing":                  {Author: "user:a", Incarnation: at, Parents: parents, Ops: []Op{set("spec.a", "")}},
-		"operation 77 is unknown":     {Author: "user:a", Incarnation: at, Parents: parents, Ops: []Op{{Kind: 77}}},
-	} {
-		bad.Object, bad.Level = web, 1
-		e := sealed(t, bad)
-		s := newState(t, rules())
-		applyAll(s, c)
-		before, _ := s.Object(web)
-		a := s.Apply(e.change, e.id)
-		if a.Outcome != Declined || !strings.Contains(a.Reason, part) {
-			t.Errorf("%s: got %v because %q", part, a.Outcome, a.Reason)
-		}
-		if after, _ := s.Object(web); after != before || len(s.Refused(web)) != 1 {
-			t.Errorf("%s: it changed the object, or is not shown", part)
-		}
-		if a := s.Apply(e.change, e.id); a.Outcome != Repeated {
-			t.Errorf("%s: offered again it is %v", part, a.Outcome)
-		}
-	}
-}
-
-func TestRefusalsAreBounded(t *testing.T) {
-	s := newScene(t)
-	s.create("c", 10, "user:alice")
-	for i := range uint64(maxRefusals + 10) {
-		s.add(fmt.Sprint(i), 100+i, "loop:roll", "c", "c", set("spec.a", "1"))
-	}
-	refused := s.fold(rules()).Refused(web)
-	if len(refused) != maxRefusals || refused[0].HLC != 100+maxRefusals+9 {
-		t.Errorf("%d refusals are kept, the latest of %d; want the latest %d", len(refused), refused[0].HLC, maxRefusals)
-	}
-}
-
-func TestWaitingIsShownAndBounded(t *testing.T) {
-	s := newScene(t)
-	c := s.create("c", 10, "user:alice")
-	x := s.add("x", 20, "user:alice", "c", "c", set("spec.a", "1"))
-	s.add("y", 30, "user:alice", "c", "x", set("spec.b", "1"))
-	cfg := rules()
-	cfg.MaxWaiting = 1
-	state := newState(t, cfg)
-	if a := state.Apply(s.named["y"].change, s.named["y"].id); a.Outcome != Waits {
-		t.Fatalf("got %v, want it to wait", a.Outcome)
-	}
-	if a := state.Apply(s.named["x"].change, x); a.Outcome != Overflowed {
-		t.Errorf("got %v, want no room", a.Outcome)
-	}
-	waiting := state.Waiting()
-	if len(waiting) != 1 || waiting[0].Missing != c || waiting[0].For != "its object's creation" {
-		t.Errorf("waiting: %+v", waiting)
-	}
-	applyAll(state, s.named["c"])
-	if a := state.Apply(s.named["x"].change, x); a.Outcome != Took || a.Released != 1 {
-		t.Errorf("got %v and %d released, want the one that waited", a.Outcome, a.Released)
-	}
-	if len(state.Waiting()) != 0 {
-		t.Error("something waits still")
-	}
-}
-
-func TestAuthorisationThatArrivesLater(t *testing.T) {
-	known := false
-	cfg := rules()
-	cfg.Permits = func(Change) error {
-		if known {
-			return nil
-		}
-		return fmt.Errorf("head 12: %w", ErrNotYet)
-	}
-	s := newScene(t)
-	s.create("c", 10, "user:alice", set("spec.a", "1"))
-	s.add("r", 20, "loop:scheduler", "c", "", result("schedule", Register{Attempt: 1, Phase: PhaseDone}))
-	state := s.fold(cfg)
-	if _, ok := state.Object(web); ok {
-		t.Fatal("a change counts before its authorisation is there")
-	}
-	known = true
-	if refs := state.Retry(); !slices.Equal(refs, []Ref{web}) {
-		t.Errorf("Retry concerns %v, want web", refs)
-	}
-	if o, ok := state.Object(web); !ok || len(o.Registers()) != 1 || len(state.Waiting()) != 0 {
-		t.Error("the changes did not take effect")
-	}
-}
-
-func TestHigherLevelHoldsTheObject(t *testing.T) {
-	s := newScene(t)
-	c := s.create("c", 10, "user:alice", set("spec.a", "1"))
-	later := s.make(20, "user:alice", c, []ID{c}, set("spec.a", "2")).change
-	later.Level = 2
-	s.named["x"] = sealed(t, later)
-	state := s.fold(rules())
-	o, _ := state.Object(web)
-	if got := s.summary(o); !o.Held() || got != "spec.a=1 heads=c rev=1" {
-		t.Errorf("held=%v %s", o.Held(), got)
-	}
-	if refs := state.SetLevel(2); !slices.Equal(refs, []Ref{web}) {
-		t.Errorf("SetLevel concerns %v, want web", refs)
-	}
-	o, _ = state.Object(web)
-	if got := s.summary(o); o.Held() || got != "spec.a=2 heads=x rev=2" {
-		t.Errorf("held=%v %s", o.Held(), got)
 	}
 }
 
@@ -563,17 +349,5 @@ func TestObjectsAreListedInOrder(t *testing.T) {
 	}
 	if len(state.Objects("Machine")) != 0 {
 		t.Error("a kind without objects lists some")
-	}
-}
-
-func TestConfigIsChecked(t *testing.T) {
-	if _, err := NewState(Config{}); err == nil {
-		t.Error("a state without ownership was made")
-	}
-	if _, err := NewLog(LogConfig{}); err == nil {
-		t.Error("a log without HashAt was made")
-	}
-	if errors.Is(ErrNotYet, ErrMalformed) {
-		t.Error("the sentinels are one")
 	}
 }

@@ -34,7 +34,8 @@ type Config struct {
 	// Permits judges authorisation: nil, an error that wraps ErrNotYet, or the reason
 	// of the refusal. Optional: everyone may do everything that they own.
 	Permits func(Change) error
-	// MaxWaiting bounds the changes that wait for others. 0 means 65,536.
+	// MaxWaiting is how many changes may wait for others before Admits refuses more.
+	// 0 means 65,536.
 	MaxWaiting int
 }
 

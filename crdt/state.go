@@ -17,12 +17,11 @@ const (
 	Superseded                    // a result that lost against the one that is there
 	Declined                      // refused: kept visible, without effect
 	Waits                         // something that it builds on has not arrived
-	Overflowed                    // it would have to wait and there is no room: offer it again later
 )
 
 // String names the outcome.
 func (o Outcome) String() string {
-	names := [...]string{"?", "took effect", "repeated", "superseded", "refused", "waits", "no room to wait"}
+	names := [...]string{"?", "took effect", "repeated", "superseded", "refused", "waits"}
 	if int(o) < len(names) {
 		return names[o]
 	}
@@ -75,13 +74,15 @@ func NewState(cfg Config) (*State, error) {
 	}, nil
 }
 
-// Apply folds one change, whose signature has been checked, under its ID.
+// Apply folds one change, whose signature has been checked, under its ID. It takes
+// what cannot count yet, too: nothing of an accepted log may be dropped. The door
+// bounds what waits, with [State.Admits].
 func (s *State) Apply(c Change, id ID) Applied {
 	sl := s.slot(c.Object)
 	v := s.offer(sl, &c, id)
 	a := Applied{Object: sl.ref, Outcome: v.outcome, Reason: v.reason}
-	if v.outcome == Waits && !s.wait(sl, &waiter{c, id, v}) {
-		a.Outcome = Overflowed
+	if v.outcome == Waits {
+		s.wait(sl, &waiter{c, id, v})
 	}
 	a.Released = s.release(sl, v.arrived)
 	s.refresh(sl)
@@ -97,7 +98,7 @@ func (s *State) release(sl *slot, arrived []ID) (released int) {
 			v := s.offer(sl, &w.change, w.id)
 			if v.outcome == Waits {
 				w.verdict = v
-				s.wait(sl, w) // there is room: it just left
+				s.wait(sl, w)
 				continue
 			}
 			released++

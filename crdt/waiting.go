@@ -27,7 +27,8 @@ type waiter struct {
 }
 
 // room is where changes wait for what they build on. Each waits for one thing at a
-// time. Invariant: len(byID) <= limit.
+// time. The limit is kept at the door: a log that is read back from a disk, actor by
+// actor, may exceed it for a while.
 type room struct {
 	limit int
 	byID  map[ID]*waiter
@@ -43,13 +44,9 @@ func (r *room) holds(id ID) bool {
 	return ok
 }
 
-func (r *room) enter(w *waiter) bool {
-	if len(r.byID) >= r.limit {
-		return false
-	}
+func (r *room) enter(w *waiter) {
 	r.byID[w.id] = w
 	r.on[w.verdict.missing] = append(r.on[w.verdict.missing], w)
-	return true
 }
 
 // take lets out those that wait for an ID.
@@ -80,13 +77,50 @@ func (r *room) leave(why cause) []*waiter {
 	return out
 }
 
-// wait lets a change wait; false if there is no room.
-func (s *State) wait(sl *slot, w *waiter) bool {
-	if !s.room.enter(w) {
-		return false
-	}
+// wait lets a change wait.
+func (s *State) wait(sl *slot, w *waiter) {
+	s.room.enter(w)
 	if w.verdict.cause == forLevel {
 		sl.held++
+	}
+}
+
+// Admits reports whether a batch with these changes should be accepted from another
+// peer now: there is room for those that would wait, or each builds only on what
+// is here or in the batch. What is refused comes again with a later exchange; since
+// authors write on top of what they have, some batch is always ready, and the
+// room empties.
+func (s *State) Admits(changes []Change, ids []ID) bool {
+	if len(s.room.byID)+len(changes) <= s.room.limit {
+		return true
+	}
+	coming := make(map[ID]struct{}, len(ids))
+	for _, id := range ids {
+		coming[id] = struct{}{}
+	}
+	for i := range changes {
+		if !s.ready(&changes[i], coming) {
+			return false
+		}
+	}
+	return true
+}
+
+// ready reports whether all that a change builds on is here, or coming with it.
+func (s *State) ready(c *Change, coming map[ID]struct{}) bool {
+	if _, wait := s.permit(c); wait || c.Level > s.level {
+		return false
+	}
+	var line *lineage
+	if sl := s.slots[c.Object]; sl != nil {
+		line, _ = sl.incarnation(c.Incarnation)
+	}
+	for _, id := range append([]ID{c.Incarnation}, c.Parents...) {
+		_, comes := coming[id]
+		here := line != nil && (id == c.Incarnation || line.find(id) != nil)
+		if !comes && !here && !id.IsZero() {
+			return false
+		}
 	}
 	return true
 }
