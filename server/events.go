@@ -64,9 +64,13 @@ func eventTo(h peer.Happened) *apiv1.Event {
 	return e
 }
 
-// Watch sends the state of the selected objects now and at each change.
+// Watch sends the state of the selected objects now and at each change. One that is
+// named and not there is sent as gone at once, so that its end can be waited for.
 func (s *Server) Watch(ctx context.Context, req *apiv1.WatchRequest, out *connect.ServerStream[apiv1.ObjectState]) error {
 	sent := map[api.Key]*apiv1.ObjectState{}
+	if req.GetName() != "" {
+		sent[api.Key{Kind: req.GetKind(), Namespace: req.GetNamespace(), Name: req.GetName()}] = nil
+	}
 	for {
 		turned := s.cfg.Loop.Turned()
 		now := map[api.Key]*apiv1.ObjectState{}

@@ -128,7 +128,7 @@ func wire(err error) error {
 }
 
 // CodeHeader carries the code of an error (api.Errorf) beside its message.
-const CodeHeader = "Starling-Code"
+const CodeHeader = apiv1.CodeHeader
 
 func status(code string) connect.Code {
 	switch code {

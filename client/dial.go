@@ -1,0 +1,42 @@
+package client
+
+import (
+	"context"
+	"net"
+	"net/http"
+
+	"connectrpc.com/connect"
+
+	"starling.dev/starling/api/v1/apiv1connect"
+)
+
+// Client calls one peer. Close frees its connections.
+type Client struct {
+	apiv1connect.StarlingClient
+	transport *http.Transport
+}
+
+// New returns a client of the peer that listens at socket. It connects at the first
+// call.
+func New(socket string) *Client {
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+			if err != nil {
+				return nil, &NoPeerError{Socket: socket, Err: err}
+			}
+			return conn, nil
+		},
+		Protocols: new(http.Protocols),
+	}
+	// Commands and their terminals talk both ways at once, which HTTP/1 can't.
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	return &Client{
+		// Compressing what stays in this machine's memory only costs time.
+		StarlingClient: apiv1connect.NewStarlingClient(&http.Client{Transport: transport}, "http://peer", connect.WithAcceptCompression("gzip", nil, nil)),
+		transport:      transport,
+	}
+}
+
+// Close drops idle connections.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }

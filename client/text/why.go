@@ -1,0 +1,48 @@
+package text
+
+import (
+	"fmt"
+	"strings"
+
+	apiv1 "starling.dev/starling/api/v1"
+)
+
+// Why prints the cause, the remedy, and the chain that leads to the cause.
+func (s Style) Why(w *apiv1.WhyResponse) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", s.verdict(w.GetVerdict()), w.GetSentence())
+	if w.GetFix() != "" {
+		fmt.Fprintf(&b, "to do: %s\n", w.GetFix())
+	}
+	for i, l := range w.GetChain() {
+		mark := "  "
+		if i > 0 {
+			mark = "  " + strings.Repeat("  ", i-1) + "└ "
+		}
+		b.WriteString(s.paint(sgrDim, mark+s.link(l)) + "\n")
+	}
+	return b.String() + s.AnyView(w.GetView())
+}
+
+// link says where one step of the chain stands. The last one is the cause, which the
+// sentence tells in full.
+func (s Style) link(l *apiv1.WhyLink) string {
+	st := l.GetStep()
+	text := fmt.Sprintf("%s is %s", st.GetStep(), st.GetState())
+	if st.GetWaitsFor() != "" {
+		text = fmt.Sprintf("%s waits for %s", st.GetStep(), st.GetWaitsFor())
+		if l.GetRelation() == "after" {
+			text += " (order only)"
+		}
+	}
+	if st.GetMachine() != "" {
+		text += " on " + st.GetMachine()
+	}
+	if st.GetSinceMs() > 0 {
+		text += " for " + s.age(st.GetSinceMs())
+	}
+	if st.GetCode() != "" {
+		text += ": " + st.GetCode()
+	}
+	return text
+}

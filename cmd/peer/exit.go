@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/client"
+)
+
+// The exit codes of all commands. exec ends with its command's.
+const (
+	exitOK          = 0
+	exitError       = 1
+	exitDifference  = 2
+	exitTimedOut    = 124
+	exitInterrupted = 130
+)
+
+const exitCodesHelp = `The exit codes of all commands:
+
+    0   it is done; for plan: nothing would change
+    1   an error, which is told on the standard error output
+    2   plan: something would change
+  124   wait: the time is over
+  130   the command was interrupted
+
+exec ends with the code of the command that it ran.`
+
+func exitCodesTopic() *cobra.Command {
+	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesHelp}
+}
+
+// exitStatus ends the program with a code, and without a message where err is nil.
+type exitStatus struct {
+	code int
+	err  error
+}
+
+func (e *exitStatus) Error() string {
+	if e.err != nil {
+		return e.err.Error()
+	}
+	return fmt.Sprintf("exit status %d", e.code)
+}
+
+func (e *exitStatus) Unwrap() error { return e.err }
+
+// exit reports the error of a command, if there is one, and returns the exit code.
+func (c *cli) exit(ctx context.Context, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	code := exitError
+	if status := (*exitStatus)(nil); errors.As(err, &status) {
+		if status.err == nil {
+			return status.code
+		}
+		code, err = status.code, status.err
+	}
+	err = client.AsError(err)
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || isCanceled(err)) {
+		return exitInterrupted
+	}
+	c.say("peer: %s", strings.TrimSuffix(err.Error(), "\n"))
+	if todo := remedy(err); todo != "" {
+		c.say("%s", todo)
+	}
+	return code
+}
+
+// remedy is what the code of an error tells to do, where the message does not yet.
+func remedy(err error) string {
+	said := (*api.Error)(nil)
+	if !errors.As(err, &said) || len(said.Problems) > 0 || said.Code == api.SpecInvalid || strings.Contains(said.Message, "`peer ") {
+		return ""
+	}
+	doc, _ := api.CodeByName(said.Code)
+	return doc.Do
+}
+
+// isCanceled: the call ended because we were asked to stop.
+func isCanceled(err error) bool { return connect.CodeOf(err) == connect.CodeCanceled }

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"starling.dev/starling/api"
+	apiv1 "starling.dev/starling/api/v1"
+	"starling.dev/starling/client"
+	"starling.dev/starling/client/text"
+)
+
+func getCommand(c *cli) *cobra.Command {
+	var namespace, output, at string
+	cmd := &cobra.Command{
+		Use: "get [KIND|OBJ]", Short: "List and print objects",
+		Example:           "  peer get pods -o wide\n  peer get web -o yaml\n  peer get web --at 3",
+		Args:              objectArgs(0, 2),
+		ValidArgsFunction: c.completeGet,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			req, err := getRequest(args, namespace)
+			if err != nil {
+				return err
+			}
+			if req.At = at; at != "" {
+				if req.GetName() == "" {
+					return fmt.Errorf("--at shows one object as it was; name it: peer get OBJ --at REV")
+				}
+				if output == "" {
+					output = "yaml" // a list would only say that there is one
+				}
+			}
+			p, err := c.dial()
+			if err != nil {
+				return err
+			}
+			defer p.Close()
+			got, err := p.Get(cmd.Context(), req)
+			if err != nil {
+				return err
+			}
+			return c.printObjects(got, output, req.GetName() != "")
+		},
+	}
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only this namespace")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json, yaml, wide or name")
+	cmd.Flags().StringVar(&at, "at", "", "as of a `REV`, or of a time as in 2006-01-02T15:04:05Z")
+	return cmd
+}
+
+// getRequest reads nothing, KIND, OBJ, or KIND NAME.
+func getRequest(args []string, namespace string) (*apiv1.GetRequest, error) {
+	req := &apiv1.GetRequest{Namespace: namespace}
+	if len(args) == 0 {
+		return req, nil
+	}
+	arg := args[0]
+	if kind, ok := api.KindByName(arg); ok {
+		if req.Kind = kind.Name; len(args) == 1 {
+			return req, nil
+		}
+		arg += "/" + args[1]
+	} else if len(args) == 2 {
+		return nil, fmt.Errorf("%q is no kind; the kinds are %q", arg, api.KindNames())
+	}
+	key, err := api.ParseKey(arg)
+	if err != nil {
+		return nil, err
+	}
+	req.Kind, req.Name = key.Kind, key.Name
+	if namespace == "" {
+		req.Namespace = key.Namespace
+	}
+	return req, nil
+}
+
+func (c *cli) printObjects(got *apiv1.GetResponse, output string, one bool) error {
+	if err := oneOf("-o", output, "", "wide", "name", "yaml", "json"); err != nil {
+		return err
+	}
+	list := got.GetObjects()
+	var err error
+	shown := ""
+	switch output {
+	case "json":
+		if one && len(list) == 1 {
+			shown, err = text.ObjectJSON(list[0])
+		} else {
+			shown, err = text.ObjectsJSON(list)
+		}
+	case "yaml":
+		shown = text.ObjectsYAML(list)
+	case "name":
+		for _, o := range list {
+			shown += client.KeyOf(o.GetKey()).String() + "\n"
+		}
+	default:
+		if len(list) == 0 {
+			c.say("there are no such objects")
+		}
+		shown = c.style().Objects(list, output == "wide")
+	}
+	c.print(shown)
+	c.view(got.GetView())
+	return err
+}
+
+// getOne returns one object as it is now.
+func (c *cli) getOne(ctx context.Context, key *apiv1.Key) (*apiv1.Object, error) {
+	p, err := c.dial()
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	got, err := p.Get(ctx, &apiv1.GetRequest{Kind: key.GetKind(), Namespace: key.GetNamespace(), Name: key.GetName()})
+	if err != nil {
+		return nil, err
+	}
+	if len(got.GetObjects()) != 1 {
+		return nil, api.Errorf(api.NotFound, "%s does not exist; list what does with `peer get`", client.KeyOf(key))
+	}
+	return got.GetObjects()[0], nil
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "starling.dev/starling/api/v1"
+)
+
+// chunkSize is how much of an archive goes into one message.
+const chunkSize = 256 << 10
+
+func imageCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "image", Short: "The images that the machines hold"}
+	cmd.AddCommand(imageListCommand(c), imageLoadCommand(c))
+	return cmd
+}
+
+func imageListCommand(c *cli) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use: "ls", Short: "List the images of all machines in reach",
+		Aliases: []string{"list"},
+		Example: "  peer image ls",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := c.dial()
+			if err != nil {
+				return err
+			}
+			defer p.Close()
+			got, err := p.Images(cmd.Context(), &apiv1.ImagesRequest{})
+			if err != nil {
+				return err
+			}
+			return c.printImages(got, output)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml")
+	return cmd
+}
+
+func (c *cli) printImages(got *apiv1.ImagesResponse, output string) error {
+	if output != "" {
+		return c.printMessage(got, output)
+	}
+	c.print(c.style().Images(got.GetImages()))
+	c.view(got.GetView())
+	return nil
+}
+
+func imageLoadCommand(c *cli) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "load -f FILE", Short: "Bring images in from an archive, without any registry",
+		Long:    "Bring the images of an archive (of `docker save`, or an OCI layout in a tar file) to the machine that is asked.",
+		Example: "  peer image load -f hello.tar\n  docker save hello:1 | peer image load -f -",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			archive, err := c.open(file)
+			if err != nil {
+				return err
+			}
+			defer archive.Close()
+			got, err := c.load(cmd.Context(), archive)
+			if err != nil {
+				return err
+			}
+			return c.printImages(got, "")
+		},
+	}
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "the archive, or - for the standard input")
+	return cmd
+}
+
+func (c *cli) open(file string) (io.ReadCloser, error) {
+	switch file {
+	case "":
+		return nil, errors.New("name the archive with -f, or - for the standard input")
+	case stdinName:
+		return io.NopCloser(c.in), nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the archive: %w", err)
+	}
+	return f, nil
+}
+
+func (c *cli) load(ctx context.Context, archive io.Reader) (*apiv1.ImagesResponse, error) {
+	p, err := c.dial()
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	stream, err := p.LoadImage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	buf := make([]byte, chunkSize)
+	for {
+		n, err := archive.Read(buf)
+		if n > 0 && stream.Send(&apiv1.ImageChunk{Data: buf[:n]}) != nil {
+			break // the answer tells what is wrong
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the archive: %w", err)
+		}
+	}
+	return stream.CloseAndReceive()
+}

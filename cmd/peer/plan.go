@@ -1,0 +1,47 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	apiv1 "starling.dev/starling/api/v1"
+)
+
+func planCommand(c *cli) *cobra.Command {
+	var files []string
+	cmd := &cobra.Command{
+		Use: "plan -f FILE", Short: "Tell what applying the files would do, and do nothing",
+		Long: "Tell which fields would change, which steps would run again and where, what would stay, and what that\n" +
+			"means for the service. The exit code is 2 when something would change.",
+		Example: "  peer plan -f web.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			specs, err := c.readSpecs(files)
+			if err != nil {
+				return err
+			}
+			p, err := c.dial()
+			if err != nil {
+				return err
+			}
+			defer p.Close()
+			plan, err := p.Plan(cmd.Context(), &apiv1.ApplyRequest{Edits: applyEdits(specs)})
+			if err != nil {
+				return located(err, specs)
+			}
+			c.print(c.style().Plan(plan))
+			c.view(plan.GetView())
+			return differs(plan)
+		},
+	}
+	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "a file, a directory, or - for the standard input; may be repeated")
+	return cmd
+}
+
+func differs(plan *apiv1.PlanResponse) error {
+	for _, o := range plan.GetObjects() {
+		if o.GetResult() != "unchanged" {
+			return &exitStatus{code: exitDifference}
+		}
+	}
+	return nil
+}

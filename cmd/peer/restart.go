@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"starling.dev/starling/api"
+	apiv1 "starling.dev/starling/api/v1"
+)
+
+// restartField is the counter that the container step reads.
+const restartField = "lifecycle.restart"
+
+func restartCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "restart OBJ", Short: "Restart a pod's containers in place",
+		Long:              "Restart a pod's containers in place: it keeps its machine, its address and its reservation.",
+		Example:           "  peer restart web",
+		Args:              objectArgs(1, 1),
+		ValidArgsFunction: c.completeObject,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			key, err := oneObject(args)
+			if err != nil {
+				return err
+			}
+			n, err := c.restarts(cmd.Context(), key)
+			if err != nil {
+				return err
+			}
+			return c.change(cmd.Context(), "restart", &apiv1.Edit{
+				Kind: apiv1.EditKind_EDIT_KIND_PATCH, Key: key, Fields: api.Fields{restartField: api.Int(n + 1)}, MustExist: true,
+			})
+		},
+	}
+}
+
+func (c *cli) restarts(ctx context.Context, key *apiv1.Key) (int64, error) {
+	o, err := c.getOne(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	return api.Fields(o.GetFields()).Int(restartField), nil
+}

@@ -1,0 +1,36 @@
+package main
+
+import "github.com/spf13/cobra"
+
+const rootHelp = `Starling is a cluster of peers that runs containers. Every machine runs this program;
+there is no server and no leader, so that any peer takes any command.
+
+An object is written as KIND/NAME or KIND/NAMESPACE/NAME; a lone NAME is a pod.`
+
+func rootCommand(c *cli) *cobra.Command {
+	root := &cobra.Command{
+		Use: "peer", Short: "Run containers on a cluster of peers", Long: rootHelp,
+		SilenceUsage: true, SilenceErrors: true,
+	}
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.errs)
+	c.addFlags(root)
+	root.AddCommand(
+		runCommand(c), applyCommand(c), planCommand(c), editCommand(c), deleteCommand(c),
+		restartCommand(c), switchCommand(c), rollbackCommand(c),
+		getCommand(c), statusCommand(c), whyCommand(c), historyCommand(c), eventsCommand(c), analyzeCommand(c), explainCommand(c),
+		logsCommand(c), execCommand(c), forwardCommand(c), waitCommand(c),
+		machineCommand(c), inviteCommand(c), imageCommand(c), doctorCommand(c), debugCommand(c),
+		alias(statusCommand(c), "describe [OBJ]"), alias(planCommand(c), "diff"),
+		upCommand(), joinCommand(), installCommand(),
+		exitCodesTopic(),
+	)
+	return root
+}
+
+// alias hides a command under a word that people bring with them.
+func alias(cmd *cobra.Command, use string) *cobra.Command {
+	cmd.Use, cmd.Hidden = use, true
+	return cmd
+}

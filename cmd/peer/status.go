@@ -1,0 +1,64 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "starling.dev/starling/api/v1"
+)
+
+func statusCommand(c *cli) *cobra.Command {
+	var net bool
+	var output string
+	cmd := &cobra.Command{
+		Use: "status [OBJ]", Short: "What is happening now",
+		Long: "Tell where each step of an object stands: what it waits for, since when, how long it worked, and which\n" +
+			"fields people disagree about. Without an object, a line for each.",
+		Example:           "  peer status\n  peer status web\n  peer status machine/m1 --net",
+		Args:              objectArgs(0, 1),
+		ValidArgsFunction: c.completeObject,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			key, err := anyObject(args)
+			if err != nil {
+				return err
+			}
+			p, err := c.dial()
+			if err != nil {
+				return err
+			}
+			defer p.Close()
+			got, err := p.Status(cmd.Context(), &apiv1.StatusRequest{Key: key, Net: net})
+			if err != nil {
+				return err
+			}
+			return c.printStatus(got, output, len(args) > 0)
+		},
+	}
+	cmd.Flags().BoolVar(&net, "net", false, "for a machine: all that the cluster put into its network")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml")
+	return cmd
+}
+
+func (c *cli) printStatus(got *apiv1.StatusResponse, output string, one bool) error {
+	if output != "" {
+		return c.printMessage(got, output)
+	}
+	style := c.style()
+	if !one {
+		c.print(style.Overview(got.GetObjects()))
+		c.view(got.GetView())
+		return nil
+	}
+	for _, o := range got.GetObjects() {
+		c.print(style.Status(o))
+	}
+	if lines := got.GetLastLines(); len(lines) > 0 {
+		c.print("\nlast lines:\n  " + strings.Join(lines, "\n  ") + "\n")
+	}
+	if got.GetNet() != "" {
+		c.print("\n" + strings.TrimSuffix(got.GetNet(), "\n") + "\n")
+	}
+	c.print(style.AnyView(got.GetView()))
+	return nil
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "starling.dev/starling/api/v1"
+)
+
+func whyCommand(c *cli) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use: "why OBJ", Short: "Why an object is not there yet, and what to do",
+		Example:           "  peer why web",
+		Args:              objectArgs(1, 1),
+		ValidArgsFunction: c.completeObject,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			key, err := oneObject(args)
+			if err != nil {
+				return err
+			}
+			why, err := c.why(cmd.Context(), key)
+			if err != nil {
+				return err
+			}
+			if output != "" {
+				return c.printMessage(why, output)
+			}
+			c.print(c.style().Why(why))
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml")
+	return cmd
+}
+
+func (c *cli) why(ctx context.Context, key *apiv1.Key) (*apiv1.WhyResponse, error) {
+	p, err := c.dial()
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	return p.Why(ctx, &apiv1.WhyRequest{Key: key})
+}
