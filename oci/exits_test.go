@@ -173,7 +173,7 @@ func TestAfterThePlugWasPulled(t *testing.T) {
 
 func TestWatchOutlivesContainerd(t *testing.T) {
 	own := startOwnContainerd(t)
-	f := newFixture(t, func(c *Config) { c.Socket = own.supervisor.Socket() })
+	f := newLoadedFixture(t, func(c *Config) { c.Socket = own.supervisor.Socket() })
 	exits := f.watch()
 	spec := app()
 	status := f.ensure(spec)[0]

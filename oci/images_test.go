@@ -59,7 +59,7 @@ func TestPullsThisMachinesPartOfAnIndex(t *testing.T) {
 
 // A pod runs the image that was resolved for it, even after its tag has moved.
 func TestATagThatMovedDoesNotTakeTheOldImageAway(t *testing.T) {
-	f := newFixture(t)
+	f := newLoadedFixture(t)
 	digest, err := f.Images().Ensure(f.ctx, "localhost/probe:1")
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ type failingReader struct{ err error }
 func (r failingReader) Read([]byte) (int, error) { return 0, r.err }
 
 func TestListAndRemoveImages(t *testing.T) {
-	f := newFixture(t)
+	f := newLoadedFixture(t)
 	list, err := f.Images().List(f.ctx)
 	if err != nil || len(list) != 2 || list[0].Ref != "localhost/hello:1" || list[1].Ref != "localhost/probe:1" {
 		t.Fatalf("List returned %+v, %v", list, err)

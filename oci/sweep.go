@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 
@@ -134,8 +137,15 @@ func (r *Runtime) Purge(ctx context.Context) error {
 	if err != nil && !errdefs.IsNotFound(err) {
 		return fmt.Errorf("remove containerd's namespace %s: %w", r.cfg.Namespace, err)
 	}
+	// runc's own directory for the namespace is empty now; containerd leaves it.
+	if err := os.Remove(filepath.Join(runcRoot, r.cfg.Namespace)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.cfg.Logger.Debug("can't remove runc's directory", "error", err)
+	}
 	return removeCgroups("/" + r.cfg.Namespace)
 }
+
+// runcRoot is where containerd's shim for runc keeps runc's state, by namespace.
+const runcRoot = "/run/containerd/runc"
 
 // collect has containerd remove what nothing refers to, and waits for that: a
 // namespace that still has content can't be removed. Giving up a lease is the one way
