@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -54,7 +55,9 @@ func (d *Daemon) post(e peer.Event) { d.loop.Post(context.Background(), e) }
 // trust answers from the authorisation log's present meaning.
 type trust struct{ v *peer.Verifier }
 
-func (t trust) Admitted(pub []byte) (identity.Machine, bool) { return t.v.Snapshot().Admitted(pub) }
+func (t trust) Admitted(pub ed25519.PublicKey) (identity.Machine, bool) {
+	return t.v.Snapshot().Admitted(pub)
+}
 
 func (d *Daemon) removed(id crdt.MachineID) bool {
 	m, known := d.verifier.Snapshot().ByID(id)

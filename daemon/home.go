@@ -97,7 +97,7 @@ func (h *home) readLog(g identity.Genesis) (*identity.Log, error) {
 	for _, w := range writes {
 		records = append(records, w.Value)
 	}
-	log, err := identity.OpenLog(g, records)
+	log, err := identity.LoadLog(g, records)
 	if err != nil {
 		return nil, fmt.Errorf("read the authorisation log: %w", err)
 	}

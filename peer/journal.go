@@ -123,7 +123,7 @@ func (j *journal) write(ch crdt.Change) crdt.ID {
 	ch.HLC = j.clock.Now(j.c.now.UnixMilli())
 	ch.Nonce = j.c.rand()
 	ch.Level = Level
-	ch.Auth = j.c.trust.Heads()
+	ch.Auth = j.c.trust.Seen(j.c.self.ID)
 	ch.Signer = j.c.self.ID
 	if isPerson(ch.Author) {
 		ch = ch.Sign(j.c.cfg.Sign)

@@ -1,6 +1,9 @@
 package peer
 
 import (
+	"slices"
+	"strings"
+
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/identity"
 )
@@ -35,6 +38,7 @@ func (d *directory) refresh() {
 		d.list = append(d.list, Machine{ID: m.ID, Name: m.Name})
 		d.names[m.ID], d.ids[m.Name] = m.Name, m.ID
 	}
+	slices.SortFunc(d.list, func(a, b Machine) int { return strings.Compare(a.Name, b.Name) })
 	d.votes = d.now.Voters().Machines
 }
 
