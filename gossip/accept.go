@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -15,15 +16,18 @@ import (
 
 // The limits of the listener.
 const (
-	// maxHandshakes bounds the connections whose peer isn't known yet; more are closed.
-	maxHandshakes = 128
+	// maxHandshakes bounds the connections whose peer isn't known yet, and
+	// maxHandshakesFrom those from one address, so that one computer can't take them
+	// all; more are closed.
+	maxHandshakes     = 256
+	maxHandshakesFrom = 32
 	// maxOpen bounds the connections of members, API included; more are refused.
 	maxOpen = 4096
 )
 
 // accept takes connections until the listener is closed because ctx ended.
 func (t *Transport) accept(ctx context.Context, tasks *sync.WaitGroup) error {
-	shaking := make(chan struct{}, maxHandshakes)
+	lobby := lobby{from: map[netip.Addr]int{}}
 	wait := 5 * time.Millisecond
 	for {
 		raw, err := t.listener.Accept()
@@ -41,12 +45,39 @@ func (t *Transport) accept(ctx context.Context, tasks *sync.WaitGroup) error {
 			continue
 		}
 		wait = 5 * time.Millisecond
-		select {
-		case shaking <- struct{}{}:
-			tasks.Go(func() { t.greet(ctx, raw, func() { <-shaking }) })
-		default:
+		from := addrOf(raw.RemoteAddr())
+		if !lobby.enter(from) {
 			raw.Close()
+			continue
 		}
+		tasks.Go(func() { t.greet(ctx, raw, func() { lobby.leave(from) }) })
+	}
+}
+
+// lobby counts the connections whose peer isn't known yet.
+type lobby struct {
+	mu   sync.Mutex
+	all  int
+	from map[netip.Addr]int
+}
+
+func (l *lobby) enter(a netip.Addr) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all >= maxHandshakes || l.from[a] >= maxHandshakesFrom {
+		return false
+	}
+	l.all++
+	l.from[a]++
+	return true
+}
+
+func (l *lobby) leave(a netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all--
+	if l.from[a]--; l.from[a] == 0 {
+		delete(l.from, a)
 	}
 }
 

@@ -154,3 +154,16 @@ var (
 func usable(a netip.Addr) bool {
 	return a.IsValid() && !a.IsUnspecified() && !a.IsLinkLocalUnicast() && !a.IsMulticast()
 }
+
+// bindOrDefault fills in what is missing of where to listen. All addresses are written
+// 0.0.0.0, which Go takes for IPv6 as well where the kernel has it, and which works
+// where it has not.
+func bindOrDefault(bind netip.AddrPort, port uint16) netip.AddrPort {
+	if bind.Addr().IsValid() {
+		return bind
+	}
+	if bind.Port() != 0 {
+		port = bind.Port()
+	}
+	return netip.AddrPortFrom(netip.IPv4Unspecified(), port)
+}

@@ -102,11 +102,6 @@ func (t *Transport) DialAPI(ctx context.Context, id crdt.MachineID) (net.Conn, e
 	return secure, nil
 }
 
-type apiClient struct {
-	client    *http.Client
-	transport *http.Transport
-}
-
 // HTTPClient returns the client for another member's API. Whatever host a request
 // names, it goes to that machine and no other. The client has no timeout of its own:
 // requests carry contexts.
@@ -114,9 +109,9 @@ func (t *Transport) HTTPClient(id crdt.MachineID) *http.Client {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c := t.clients[id]; c != nil {
-		return c.client
+		return c
 	}
-	tr := &http.Transport{
+	c := &http.Client{Transport: &http.Transport{
 		ForceAttemptHTTP2: true,
 		IdleConnTimeout:   time.Minute,
 		HTTP2:             &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
@@ -124,10 +119,9 @@ func (t *Transport) HTTPClient(id crdt.MachineID) *http.Client {
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
 			return nil, errors.New("call another machine's API: the URL must begin with https://")
 		},
-	}
-	c := &apiClient{client: &http.Client{Transport: tr}, transport: tr}
+	}}
 	t.clients[id] = c
-	return c.client
+	return c
 }
 
 // connect dials the machine at the first of its addresses where it answers, and makes

@@ -148,8 +148,8 @@ func (l liveReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// write empties the queue into the connection: at once when it was idle, and in batches
-// of what gathers within Coalesce when it is busy.
+// write empties the queue into the connection: at once when it was idle or control
+// frames wait, and in batches of what gathers within Coalesce when it is busy.
 func (c *conn) write(ended <-chan struct{}) error {
 	idle := time.NewTimer(c.timing.KeepAlive)
 	defer idle.Stop()
@@ -197,13 +197,14 @@ func (c *conn) pause(ended <-chan struct{}, idle *time.Timer, last time.Time) bo
 		return false
 	}
 	rest := c.timing.Coalesce - time.Since(last)
-	if bulk, _ := c.queue.waiting(); rest <= 0 || bulk >= batchBytes {
+	if bulk, control := c.queue.waiting(); rest <= 0 || control > 0 || bulk >= batchBytes {
 		return true
 	}
 	gather := time.NewTimer(rest)
 	defer gather.Stop()
 	select {
 	case <-gather.C:
+	case <-c.queue.urgent:
 	case <-c.retired:
 	case <-ended:
 		return false

@@ -135,9 +135,7 @@ func NewMembership(cfg MembershipConfig) (*Membership, error) {
 	if cfg.Timing == (Timing{}) {
 		cfg.Timing = LAN()
 	}
-	if !cfg.Bind.Addr().IsValid() {
-		cfg.Bind = netip.AddrPortFrom(netip.IPv6Unspecified(), DefaultGossipPort)
-	}
+	cfg.Bind = bindOrDefault(cfg.Bind, DefaultGossipPort)
 	if cfg.host == nil {
 		cfg.host = hostAddresses{}
 	}

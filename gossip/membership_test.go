@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -182,6 +183,15 @@ func TestMembersSeeEachOther(t *testing.T) {
 	if got != want {
 		t.Errorf("m3 sees\n%+v, want\n%+v", got, want)
 	}
+}
+
+func TestPeerTableIsToldAsItGrows(t *testing.T) {
+	nodes := startNodes(t, 3, nil)
+	want := []Known{
+		{ID: machineID(1), Name: "m1", Addr: nodes[0].Addr(), StreamPort: 10001},
+		{ID: machineID(3), Name: "m3", Addr: nodes[2].Addr(), StreamPort: 10003},
+	}
+	nodes[1].wait(t, "both others are in the rows to save", func() bool { return slices.Equal(nodes[1].rows, want) })
 }
 
 func TestSilentMachineIsFailedAndLeaverIsLeft(t *testing.T) {

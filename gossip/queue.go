@@ -32,8 +32,9 @@ var (
 // the one dropped: those that wait are older and so more likely to be what the
 // receiver lacks to make sense of the rest. Control frames overtake bulk.
 type queue struct {
-	// wake has room for one: the writer empties the queue each time it is woken.
-	wake chan struct{}
+	// wake and urgent have room for one: the writer empties the queue each time it is
+	// woken. urgent is for control frames alone.
+	wake, urgent chan struct{}
 
 	mu      sync.Mutex
 	control fifo
@@ -57,6 +58,7 @@ func (q *queue) push(f frame, control bool) error {
 		return ErrQueueFull
 	case control:
 		q.control.push(f)
+		signal(q.urgent)
 	default:
 		q.bulk.push(f)
 		q.bytes += f.size()

@@ -23,8 +23,10 @@ type table struct {
 	mu      sync.RWMutex
 	members map[crdt.MachineID]Member
 	known   map[crdt.MachineID]Known
+	// heard are machines that gossip mentioned but has not reported yet.
+	heard map[crdt.MachineID]Known
 	// standIns finds the machine behind a stand-in address. It holds the keys of
-	// members and known, and self.
+	// members, known and heard.
 	standIns map[netip.Addr]crdt.MachineID
 	// changed are the members to report, knownChanged whether to save the rows.
 	changed      map[crdt.MachineID]struct{}
@@ -39,6 +41,7 @@ func newTable(self crdt.MachineID, known []Known, now func() time.Time) *table {
 		now:      now,
 		members:  map[crdt.MachineID]Member{},
 		known:    map[crdt.MachineID]Known{},
+		heard:    map[crdt.MachineID]Known{},
 		standIns: map[netip.Addr]crdt.MachineID{},
 		changed:  map[crdt.MachineID]struct{}{},
 		wake:     make(chan struct{}, 1),
@@ -72,6 +75,7 @@ func (t *table) report(m Member, status Status) {
 		return
 	}
 	t.members[m.ID] = m
+	delete(t.heard, m.ID)
 	t.standIns[standIn(m.ID)] = m.ID
 	t.rememberLocked(m)
 	t.changed[m.ID] = struct{}{}
@@ -114,13 +118,12 @@ func (t *table) learn(m Member) {
 	if m.ID == t.self {
 		return
 	}
-	if _, ok := t.members[m.ID]; ok {
+	_, member := t.members[m.ID]
+	_, known := t.known[m.ID]
+	if member || known || len(t.heard) >= MaxKnown {
 		return
 	}
-	if _, ok := t.known[m.ID]; ok || len(t.known) >= MaxKnown {
-		return
-	}
-	t.known[m.ID] = Known{ID: m.ID, Name: m.Name, Addr: m.Addr, StreamPort: m.StreamPort}
+	t.heard[m.ID] = Known{ID: m.ID, Name: m.Name, Addr: m.Addr, StreamPort: m.StreamPort}
 	t.standIns[standIn(m.ID)] = m.ID
 }
 
@@ -201,7 +204,10 @@ func (t *table) where(id crdt.MachineID) (Known, bool) {
 	if m, ok := t.members[id]; ok {
 		return Known{ID: id, Name: m.Name, Addr: m.Addr, StreamPort: m.StreamPort}, true
 	}
-	k, ok := t.known[id]
+	if k, ok := t.known[id]; ok {
+		return k, true
+	}
+	k, ok := t.heard[id]
 	return k, ok
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/http"
 	"net/netip"
 	"slices"
 	"sync"
@@ -106,7 +107,7 @@ type Transport struct {
 	open     map[*rawConn]ed25519.PublicKey // every member's connection, API included
 	spawn    func(func())                   // starts a goroutine that Run waits for; nil while not running
 	ctx      context.Context                // of Run, for what spawn starts
-	clients  map[crdt.MachineID]*apiClient
+	clients  map[crdt.MachineID]*http.Client
 }
 
 // NewTransport checks the configuration. Nothing starts before Run.
@@ -117,9 +118,7 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 	if cfg.Timing == (StreamTiming{}) {
 		cfg.Timing = DefaultStreamTiming()
 	}
-	if !cfg.Bind.Addr().IsValid() {
-		cfg.Bind = netip.AddrPortFrom(netip.IPv6Unspecified(), DefaultStreamPort)
-	}
+	cfg.Bind = bindOrDefault(cfg.Bind, DefaultStreamPort)
 	tls, err := newSecrets(cfg)
 	if err != nil {
 		return nil, err
@@ -133,7 +132,7 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 		news:    newNews(),
 		peers:   map[crdt.MachineID]*peer{},
 		open:    map[*rawConn]ed25519.PublicKey{},
-		clients: map[crdt.MachineID]*apiClient{},
+		clients: map[crdt.MachineID]*http.Client{},
 	}
 	t.pings.waiting = map[uint64]chan struct{}{}
 	t.api = newAPIListener(t)
@@ -294,18 +293,27 @@ func (t *Transport) Connected() []crdt.MachineID {
 	return ids
 }
 
-// Recheck asks Trust again about every machine that is connected, and disconnects those
-// that are no longer admitted. Call it when the authorisation log changed.
+// Recheck asks Trust again about every machine that is connected, disconnects those
+// that are no longer admitted, and dials the others without further wait. Call it when the authorisation log changed.
 func (t *Transport) Recheck() {
 	t.mu.Lock()
 	open := maps.Clone(t.open)
 	t.mu.Unlock()
+	for _, p := range t.allPeers() {
+		p.hurry() // who was a stranger may be a member now
+	}
 	for c, key := range open {
 		if _, ok := t.cfg.Trust.Admitted(key); !ok {
 			t.cfg.Log.Info("disconnect a machine that is not admitted", "id", identity.IDOf(key).String())
 			c.Close()
 		}
 	}
+}
+
+func (t *Transport) allPeers() []*peer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Values(t.peers))
 }
 
 // Stats are totals since the start.

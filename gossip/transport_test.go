@@ -259,3 +259,61 @@ func TestSilentConnectionIsFoundDead(t *testing.T) {
 	set(false)
 	s1.waitUp(t, keyID(2), true)
 }
+
+func TestOneComputerCantFillTheLobby(t *testing.T) {
+	l := lobby{from: map[netip.Addr]int{}}
+	hostile, member := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	n := 0
+	for l.enter(hostile) {
+		n++
+	}
+	if n != maxHandshakesFrom || !l.enter(member) {
+		t.Errorf("%d handshakes from one address; another finds it full", n)
+	}
+	l.leave(hostile)
+	if !l.enter(hostile) {
+		t.Error("a place that was left is not given again")
+	}
+}
+
+func TestBothFamiliesAreListenedOn(t *testing.T) {
+	b, trust := &book{}, admit(1, 2)
+	all := netip.AddrPortFrom(bindOrDefault(netip.AddrPort{}, 1).Addr(), 0)
+	s1 := startStream(t, 1, b, trust, func(c *TransportConfig) { c.Bind = all })
+	for _, addr := range []string{"127.0.0.1", "::1"} {
+		target := netip.AddrPortFrom(netip.MustParseAddr(addr), s1.Port()).String()
+		s2 := startStream(t, 2, b, trust, func(c *TransportConfig) {
+			c.Lookup = func(crdt.MachineID) []string { return []string{"127.0.0.1:1", target} }
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), testDeadline)
+		if _, err := s2.Ping(ctx, keyID(1)); err != nil {
+			t.Errorf("over %s: %v", addr, err)
+		}
+		cancel()
+		s2.stop()
+	}
+}
+
+func TestUnwantedConnectionIsClosedWhenIdle(t *testing.T) {
+	b, trust := &book{}, admit(1, 2)
+	short := fastStreams()
+	short.Idle = 100 * time.Millisecond
+	s1 := startStream(t, 1, b, trust, func(c *TransportConfig) { c.Timing = short })
+	s2 := startStream(t, 2, b, trust, nil)
+	if err := s1.Send(keyID(2), []byte("once")); err != nil {
+		t.Fatal(err)
+	}
+	s2.wait(t, "the frame", func() bool { return len(s2.got[keyID(1)]) == 1 })
+	s1.waitUp(t, keyID(2), false)
+	s1.wait(t, "the peer is forgotten", func() bool {
+		time.AfterFunc(10*time.Millisecond, func() { s1.update(func() {}) })
+		return len(s1.allPeers()) == 0
+	})
+	s1.SetPeers([]crdt.MachineID{keyID(2)})
+	s1.waitUp(t, keyID(2), true)
+	idle := newStopwatch(3 * short.Idle)
+	s1.wait(t, "time passes", func() bool { return idle.over(s1.watcher) })
+	if len(s1.Connected()) != 1 {
+		t.Error("a connection that is wanted was closed")
+	}
+}
