@@ -4,9 +4,12 @@ import "net/netip"
 
 // Machine is what a machine's plan depends on.
 type Machine struct {
-	Cluster netip.Prefix // the cluster's /48
-	Own     netip.Prefix // this machine's /96
-	IPv4    netip.Prefix // the pods' range behind this machine; zero: none
+	Cluster netip.Prefix // the cluster's /48; in mode lan, the LAN's /64
+	Own     netip.Prefix // this machine's /96; unused in mode lan
+	// Lan is mode lan: pods have addresses of the LAN's own prefix, the machines answer
+	// neighbour discovery for them, and nothing has to be routed or translated.
+	Lan  bool
+	IPv4 netip.Prefix // the pods' range behind this machine; zero: none
 	// Uplinks are the links to the cluster and to the rest of the world.
 	Uplinks []string
 	// AcceptRA lists the links, uplinks or not, that take router advertisements only
@@ -32,12 +35,12 @@ type Peer struct {
 // Whatever of the cluster has no route is refused (unreachable), so that a packet to
 // an address that nobody uses never leaves by the default route and never loops.
 func MachinePlan(m Machine) Plan {
-	plan := Plan{
-		Table:     machineTable(m),
-		Sysctls:   machineSysctls(m),
-		Addresses: []Address{{Link: "lo", Prefix: single(MachineAddress(m.Own))}},
-		Routes:    []Route{{Prefix: m.Cluster}},
+	plan := Plan{Table: machineTable(m), Sysctls: machineSysctls(m)}
+	if m.Lan {
+		return plan
 	}
+	plan.Addresses = []Address{{Link: "lo", Prefix: single(MachineAddress(m.Own))}}
+	plan.Routes = []Route{{Prefix: m.Cluster}}
 	for _, link := range m.Uplinks {
 		address := netip.PrefixFrom(LinkLocal(m.Own), 64)
 		plan.Addresses = append(plan.Addresses, Address{Link: link, Prefix: address})
@@ -69,6 +72,16 @@ func machineSysctls(m Machine) []Sysctl {
 	if m.IPv4.IsValid() {
 		s = append(s, Sysctl{"net/ipv4/ip_forward", "1"})
 	}
+	if !m.Lan {
+		return s
+	}
+	// Only with "all" does the kernel answer unicast solicitations, by which neighbours
+	// check that an address is still there. It answers others after a random delay of
+	// up to 0.8 s unless told not to.
+	s = append(s, Sysctl{"net/ipv6/conf/all/proxy_ndp", "1"})
+	for _, link := range m.Uplinks {
+		s = append(s, Sysctl{"net/ipv6/neigh/" + link + "/proxy_delay", "0"})
+	}
 	return s
 }
 
@@ -82,13 +95,16 @@ func machineTable(m Machine) *Table {
 		Verdict:     Drop,
 		Why:         "never from cluster to cluster",
 	}}
-	nat := []Rule{{
-		Out:         LinkMatch{anyPodLink, true},
-		Source:      PrefixMatch{Prefix: m.Cluster},
-		Destination: PrefixMatch{m.Cluster, true},
-		Verdict:     Masquerade,
-		Why:         "pods reach IPv6 outside",
-	}}
+	var nat []Rule
+	if !m.Lan {
+		nat = append(nat, Rule{
+			Out:         LinkMatch{anyPodLink, true},
+			Source:      PrefixMatch{Prefix: m.Cluster},
+			Destination: PrefixMatch{m.Cluster, true},
+			Verdict:     Masquerade,
+			Why:         "pods reach IPv6 outside",
+		})
+	}
 	if m.IPv4.IsValid() {
 		forward = append(forward, Rule{
 			In: LinkMatch{Name: anyPodLink}, Out: LinkMatch{Name: anyPodLink},

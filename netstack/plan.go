@@ -22,6 +22,7 @@ type Plan struct {
 	Routes    []Route
 	// Neighbours are written last: a link forgets them when it goes down.
 	Neighbours []Neighbour
+	Proxies    []Proxy
 }
 
 // Link is a network interface, which is always up.
@@ -73,6 +74,16 @@ type Route struct {
 
 // Unreachable reports whether the route refuses what matches it.
 func (r Route) Unreachable() bool { return r.Link == "" }
+
+// Proxy is an address that the machine answers neighbour discovery for on a link,
+// because it forwards to it.
+type Proxy struct {
+	Link    string
+	Address netip.Addr
+}
+
+// String prints "proxy 2001:db8::1 dev eth0".
+func (p Proxy) String() string { return fmt.Sprintf("proxy %s dev %s", p.Address, p.Link) }
 
 // String prints "link eth0 mtu 1500 up".
 func (l Link) String() string {
@@ -140,7 +151,8 @@ func (p Plan) Lines() []string {
 	lines = appendLines(lines, p.Sysctls)
 	lines = appendLines(lines, p.Addresses)
 	lines = appendLines(lines, p.Routes)
-	return appendLines(lines, p.Neighbours)
+	lines = appendLines(lines, p.Neighbours)
+	return appendLines(lines, p.Proxies)
 }
 
 func appendLines[T fmt.Stringer](lines []string, things []T) []string {

@@ -29,7 +29,15 @@ func samplePlans() map[string]string {
 			{Prefix: MachinePrefix(cluster, []byte{0xd, 0xd, 0xd, 0xd, 0xd, 0xd}), Via: netip.MustParseAddr("fe80::4%eth0"), Link: "eth0"},
 		},
 	}
+	lan := Machine{
+		Cluster: netip.MustParsePrefix("2001:db8:1:2::/64"), Lan: true,
+		IPv4: netip.MustParsePrefix("10.63.0.0/16"), Uplinks: []string{"eth0"},
+	}
+	lanPod := pod
+	lanPod.Address, lanPod.ProxyOn = netip.MustParseAddr("2001:db8:1:2:3:4:5:6"), lan.Uplinks
 	return map[string]string{
+		"pod-lan.txt":       PodPlan(lanPod).String(),
+		"machine-lan.txt":   MachinePlan(lan).String(),
 		"pod.txt":           PodPlan(pod).String(),
 		"pod-ipv4.txt":      PodPlan(withIPv4).String(),
 		"machine-alone.txt": MachinePlan(alone).String(),

@@ -12,6 +12,9 @@ type Pod struct {
 	Address netip.Addr // the pod's one IPv6 address
 	IPv4    netip.Addr // masqueraded on the machine; the zero Addr: none
 	MTU     int        // the uplink's
+	// ProxyOn lists the links on which the machine answers for the pod's address: the
+	// uplinks in mode lan, else none.
+	ProxyOn []string
 }
 
 // PodState is the desired state of a pod's network: a namespace of its own, joined to
@@ -52,6 +55,9 @@ func PodPlan(p Pod) PodState {
 			Routes:     []Route{{Prefix: single(p.Address), Link: host}},
 			Neighbours: []Neighbour{{host, p.Address, podMAC}},
 		},
+	}
+	for _, link := range p.ProxyOn {
+		state.Outside.Proxies = append(state.Outside.Proxies, Proxy{link, p.Address})
 	}
 	if p.IPv4.IsValid() {
 		in, out := &state.Inside, &state.Outside

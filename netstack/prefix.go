@@ -20,8 +20,10 @@ const (
 	reservedHigh = 1 << 7
 )
 
-// machineTag marks the interface identifiers that [LinkLocal] makes.
-const machineTag = 0x0053
+// machineTag begins the interface identifiers that [LinkLocal] makes. Its group bit
+// (0x0100) is set, so that no identifier made from a MAC address (RFC 4291, appendix
+// A) is ever the same.
+const machineTag = 0x0153
 
 // ClusterPrefix returns the cluster's /48: the byte fd and the first 40 bits of the
 // cluster's ID, which is a hash and so as good as the random global ID that RFC 4193
@@ -65,13 +67,6 @@ func LinkLocal(own netip.Prefix) netip.Addr {
 	binary.BigEndian.PutUint16(a[8:], machineTag)
 	copy(a[10:], from[6:12])
 	return netip.AddrFrom16(a)
-}
-
-// IsLinkLocal reports whether LinkLocal made the address.
-func IsLinkLocal(a netip.Addr) bool {
-	b := a.As16()
-	return a.Is6() && a.IsLinkLocalUnicast() && binary.BigEndian.Uint64(b[:]) == 0xfe80<<48 &&
-		binary.BigEndian.Uint16(b[8:]) == machineTag
 }
 
 // RandomAddress draws an address of the prefix for a pod; random yields 64 random bits

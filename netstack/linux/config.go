@@ -12,12 +12,27 @@ import (
 // DefaultNamespaces is where named network namespaces are bound, as ip(8) does it.
 const DefaultNamespaces = "/run/netns"
 
+// Mode is how pods get their addresses, and how others find them.
+type Mode string
+
+// The modes of this package.
+const (
+	// Routed: addresses of the machine's /96, which the other machines route.
+	Routed Mode = "routed"
+	// Lan: addresses of the LAN's own /64; the machine answers neighbour discovery.
+	Lan Mode = "lan"
+)
+
 // DefaultIPv4 is the range that the pods of every machine share behind masquerading.
 var DefaultIPv4 = netip.MustParsePrefix("10.63.0.0/16")
 
 // Config says how a machine takes part in the network.
 type Config struct {
-	// Cluster is the cluster's /48, Own this machine's /96 of it. Required.
+	// Mode is how pods get their addresses; Routed if empty.
+	Mode Mode
+	// Cluster is the cluster's /48, Own this machine's /96 of it. Required in mode
+	// routed. In mode lan, Cluster is the LAN's /64 (see LANPrefix), and Own is not
+	// used.
 	Cluster, Own netip.Prefix
 	// Scope tells apart the peers that share a mount namespace. Required; letters,
 	// digits, '-' and '_'.
@@ -32,25 +47,46 @@ type Config struct {
 	Uplink string
 	// IPv4 is the pods' range behind this machine; DefaultIPv4 if zero.
 	IPv4 netip.Prefix
+	// Duplicate, if set, is told of an address of a pod here that another machine
+	// answers for, in mode lan. It must not block.
+	Duplicate func(a netip.Addr, mac netstack.MAC)
 	// Log is required.
 	Log *slog.Logger
 }
 
 func (c Config) validate() error {
+	if err := c.validatePrefixes(); err != nil {
+		return err
+	}
 	switch {
 	case c.Log == nil:
 		return errors.New("no logger")
-	case c.Cluster.Bits() != netstack.ClusterBits || !c.Cluster.Addr().Is6():
-		return fmt.Errorf("cluster prefix %s: it must be an IPv6 /%d", c.Cluster, netstack.ClusterBits)
-	case c.Own.Bits() != netstack.MachineBits || !c.Cluster.Contains(c.Own.Addr()):
-		return fmt.Errorf("machine prefix %s: it must be a /%d of the cluster's %s", c.Own, netstack.MachineBits, c.Cluster)
 	case !c.IPv4.Addr().Is4() || c.IPv4.Bits() > 22:
 		return fmt.Errorf("IPv4 range of pods %s: it must be an IPv4 /22 or larger", c.IPv4)
 	}
 	return netstack.CheckName("scope", c.Scope)
 }
 
+func (c Config) validatePrefixes() error {
+	switch {
+	case c.Mode == Lan && (c.Cluster.Bits() != 64 || !c.Cluster.Addr().Is6()):
+		return fmt.Errorf("LAN prefix %s: it must be an IPv6 /64", c.Cluster)
+	case c.Mode == Lan:
+		return nil
+	case c.Mode != Routed:
+		return fmt.Errorf("mode %q: use %s or %s", c.Mode, Routed, Lan)
+	case c.Cluster.Bits() != netstack.ClusterBits || !c.Cluster.Addr().Is6():
+		return fmt.Errorf("cluster prefix %s: it must be an IPv6 /%d", c.Cluster, netstack.ClusterBits)
+	case c.Own.Bits() != netstack.MachineBits || !c.Cluster.Contains(c.Own.Addr()):
+		return fmt.Errorf("machine prefix %s: it must be a /%d of the cluster's %s", c.Own, netstack.MachineBits, c.Cluster)
+	}
+	return nil
+}
+
 func (c Config) withDefaults() Config {
+	if c.Mode == "" {
+		c.Mode = Routed
+	}
 	if c.Namespaces == "" {
 		c.Namespaces = DefaultNamespaces
 	}

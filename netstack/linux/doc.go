@@ -8,8 +8,8 @@
 //
 // Only what carries our mark is ever changed or removed: links whose name begins with
 // "slp", routes of protocol 83, the nftables table "inet starling", namespaces named
-// "starling.SCOPE.POD", and addresses of the cluster's prefix on lo or made by
-// netstack.LinkLocal.
+// "starling.SCOPE.POD", and addresses of the cluster's prefix on lo, and the
+// address that netstack.LinkLocal makes of the machine's prefix.
 //
 // All work is done in one network namespace, the machine's: that of the process, or
 // the one that Config names. A thread enters another namespace only while it is

@@ -81,7 +81,7 @@ func (n *Network) applyMachineLocked(ctx context.Context) error {
 	if err := n.applyMachinePlan(plan, state); err != nil {
 		return err
 	}
-	n.mtu = smallestMTU(machine, state)
+	n.mtu, n.links = smallestMTU(machine, state), machine.Uplinks
 	return errors.Join(unreached, n.checkDefaults(before))
 }
 
@@ -115,7 +115,8 @@ func (n *Network) oursOnMachine(a netstack.Address) bool {
 	if netstack.IsHostLink(a.Link) {
 		return false
 	}
-	return netstack.IsLinkLocal(a.Prefix.Addr()) || n.cfg.Cluster.Contains(a.Prefix.Addr())
+	return a.Prefix.Addr() == netstack.LinkLocal(n.cfg.Own) ||
+		(a.Link == "lo" && a.Prefix.IsSingleIP() && n.cfg.Cluster.Contains(a.Prefix.Addr()))
 }
 
 // keepRoutes adds to the wanted routes those of an earlier run.
@@ -131,11 +132,11 @@ func keepRoutes(want, have []netstack.Route) []netstack.Route {
 // planMachineLocked gathers what the machine's plan depends on. Machines that no link leads
 // to are named in the first error.
 func (n *Network) planMachineLocked(state machineState) (m netstack.Machine, unreached, err error) {
-	m = netstack.Machine{Cluster: n.cfg.Cluster, Own: n.cfg.Own, IPv4: n.cfg.IPv4}
+	m = netstack.Machine{Cluster: n.cfg.Cluster, Own: n.cfg.Own, IPv4: n.cfg.IPv4, Lan: n.cfg.Mode == Lan}
 	if m.Uplinks, err = n.uplinks(state.links); err != nil && !errors.Is(err, errNoUplink) {
 		return m, nil, err
 	}
-	if n.plan != nil {
+	if n.plan != nil && !m.Lan {
 		m.Peers, unreached = findPeers(*n.plan, state, m.Uplinks)
 	}
 	for _, p := range m.Peers {

@@ -74,3 +74,27 @@ func kernelNeighbour(n netstack.Neighbour, index int) *netlink.Neigh {
 		IP: n.Address.AsSlice(), HardwareAddr: n.MAC[:],
 	}
 }
+
+// proxies lists the addresses that the machine answers for.
+func (s *space) proxies() (map[netstack.Proxy]bool, error) {
+	nl, err := netlink.NewHandleAt(netns.NsHandle(s.fd), unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open a netlink socket: %w", err)
+	}
+	defer nl.Close()
+	list, err := nl.NeighProxyList(0, netlink.FAMILY_V6)
+	if err != nil {
+		return nil, fmt.Errorf("list neighbour proxies: %w", err)
+	}
+	links, err := s.links()
+	if err != nil {
+		return nil, err
+	}
+	have := make(map[netstack.Proxy]bool, len(list))
+	for _, n := range list {
+		if a, ok := netip.AddrFromSlice(n.IP); ok && links[n.LinkIndex] != nil {
+			have[netstack.Proxy{Link: links[n.LinkIndex].Name, Address: a}] = true
+		}
+	}
+	return have, nil
+}

@@ -2,6 +2,7 @@ package linux
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"log/slog"
@@ -35,11 +36,15 @@ type Network struct {
 	// other machines that an earlier run left are kept.
 	plan *loops.RoutePlan
 	mtu  int // the uplink's; 0 until the machine's plan was applied
+	// links are the uplinks that mtu was taken from.
+	links []string
 	// ipv4 holds the address of each pod that has one; nil until it was read from
 	// the kernel.
 	ipv4 map[string]netip.Addr
 	// pods are those that this process attached, for repairing.
 	pods map[string]loops.PodNetwork
+	// due are the addresses that have to be advertised so many times more, in mode lan.
+	due map[netip.Addr]int
 }
 
 var _ loops.Network = (*Network)(nil)
@@ -53,13 +58,13 @@ func New(cfg Config) (*Network, error) {
 	}
 	path := cfg.Machine
 	if path == "" {
-		path = "/proc/self/ns/net"
+		path = threadNamespace // of a thread that is not in another one just now
 	}
 	fd, err := OpenNamespace(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the machine's network: %w", err)
 	}
-	n := &Network{cfg: cfg, log: cfg.Log, seed: maphash.MakeSeed(), pods: map[string]loops.PodNetwork{}}
+	n := &Network{cfg: cfg, log: cfg.Log, seed: maphash.MakeSeed(), pods: map[string]loops.PodNetwork{}, due: map[netip.Addr]int{}}
 	if n.host, err = newSpace(fd, &n.writes); err != nil {
 		return nil, fmt.Errorf("open the machine's network: %w", err)
 	}
@@ -96,7 +101,10 @@ func (n *Network) attach(ctx context.Context, pod loops.PodNetwork) (path string
 	if err != nil {
 		return "", err
 	}
-	return path, n.applyPod(ctx, path, plan)
+	if err := n.applyPod(ctx, path, plan); err != nil {
+		return "", err
+	}
+	return path, n.announce(plan.Outside.Proxies)
 }
 
 // lockPod locks a pod and returns what unlocks it.
@@ -130,6 +138,9 @@ func (n *Network) preparePod(ctx context.Context, pod loops.PodNetwork) (netstac
 		}
 	}
 	p := netstack.Pod{ID: pod.ID, Scope: n.cfg.Scope, Address: pod.Address, MTU: n.mtu}
+	if n.cfg.Mode == Lan {
+		p.ProxyOn = n.links
+	}
 	var err error
 	if pod.IPv4 == "masquerade" {
 		if p.IPv4, err = n.chooseIPv4Locked(pod.ID); err != nil {
@@ -201,7 +212,7 @@ func (n *Network) removePod(podID string) error {
 	if err != nil {
 		return err
 	}
-	if err := n.host.deleteLink(link); err != nil {
+	if err := errors.Join(n.withdraw(link), n.host.deleteLink(link)); err != nil {
 		return err
 	}
 	path := n.NamespacePath(podID)

@@ -287,6 +287,10 @@ func TestAdvertiseAddrIsTheSourceTowardsTheTarget(t *testing.T) {
 			t.Errorf("towards %s: %s, %v", pair[0].Addr(), a, err)
 		}
 	}
+	peer := netstack.LinkLocal(c.machines[1].own).WithZone("eth0")
+	if a, err := m.AdvertiseAddr(peer); err != nil || !a.IsLinkLocalUnicast() {
+		t.Errorf("towards %s: %s, %v", peer, a, err)
+	}
 	if _, err := m.AdvertiseAddr(netip.MustParseAddr("198.51.100.1")); err == nil {
 		t.Error("there is a way to where no route leads")
 	}

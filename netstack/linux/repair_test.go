@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ var damage = map[string]string{
 	"routes flushed":        "ip -6 route flush proto 83; ip -4 route flush proto 83",
 	"forwarding off":        "sysctl -qw net.ipv6.conf.all.forwarding=0 net.ipv4.ip_forward=0",
 	"machine address gone":  "ip -6 address flush dev lo scope global",
-	"link-local gone":       "ip -6 address flush dev eth0 to fe80::53:0:0:0/80",
+	"link-local gone":       "ip -6 address flush dev eth0 to fe80::153:0:0:0/80",
 	"neighbours flushed":    "ip -6 neighbour flush nud permanent; ip -4 neighbour flush nud permanent",
 	"pod links deleted":     "for l in $(ip -o link | grep -o 'slp[0-9a-f]*'); do ip link delete $l; done",
 	"pod links down":        "for l in $(ip -o link | grep -o 'slp[0-9a-f]*'); do ip link set $l down; done",
@@ -89,7 +90,7 @@ func TestApplyRepairsInsideThePod(t *testing.T) {
 // observe prints what people and the kernel see, but for indexes and lifetimes.
 func observe(t *testing.T, m *machine, p pod) string {
 	const look = `ip -o link | awk '{ sub(/@.*/, "", $2); match($0, /link.ether [^ ]*/); print $2, $5, ($3 ~ /[<,]UP[,>]/), substr($0, RSTART, RLENGTH) }'
-		ip -br address | grep -o '^[a-z]*\|2001:[^ ]*\|fd[^ ]*\|fe80::1/64\|fe80::53[^ ]*\|10[.][^ ]*'
+		ip -br address | grep -o '^[a-z]*\|2001:[^ ]*\|fd[^ ]*\|fe80::1/64\|fe80::153[^ ]*\|10[.][^ ]*'
 		ip -6 route show proto 83; ip -6 route show type unreachable; ip -4 route show proto 83; ip neighbour show nud permanent`
 	return m.sh(t, look+`; nft list ruleset; sysctl net.ipv6.conf.all.forwarding net.ipv4.ip_forward`) + shell(t, p.path, look)
 }
@@ -260,6 +261,7 @@ func advertise(t *testing.T, path string) {
 		if err != nil {
 			return err
 		}
+		link.Name = strconv.Itoa(link.Index) // names mean another link in another namespace
 		conn, _, err := ndp.Listen(link, ndp.LinkLocal)
 		if err != nil {
 			return err

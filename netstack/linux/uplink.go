@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 
 	"github.com/vishvananda/netlink"
 
@@ -86,6 +87,17 @@ func (s *space) defaultRoutes() ([]netlink.Route, error) {
 // address to tell others. (The first interface's would be wrong where a virtual
 // machine's first interface is the same NAT everywhere.)
 func (n *Network) AdvertiseAddr(target netip.Addr) (source netip.Addr, err error) {
+	if target.Zone() != "" {
+		link, err := n.host.link(target.Zone())
+		if err != nil {
+			return netip.Addr{}, err
+		}
+		if link == nil {
+			return netip.Addr{}, fmt.Errorf("find this machine's address towards %s: there is no link %s", target, target.Zone())
+		}
+		// See openNDP for why by number.
+		target = target.WithZone(strconv.Itoa(link.Attrs().Index))
+	}
 	err = Within(n.host.fd, func() error {
 		// Connecting a UDP socket chooses its source address and sends nothing.
 		conn, err := net.Dial("udp", netip.AddrPortFrom(target, discardPort).String())

@@ -41,6 +41,11 @@ func (n *Network) Run(ctx context.Context) error {
 		g.Go(func() error { return w.read(ctx, f, changed) })
 	}
 	g.Go(func() error { return n.repairOn(ctx, changed) })
+	if n.cfg.Mode == Lan {
+		if err := n.advertise(ctx, g); err != nil {
+			return err
+		}
+	}
 	return g.Wait()
 }
 
