@@ -116,3 +116,15 @@ data-dir `+w.dir+"\n"), 0o600))
 	w.machine.ip("link set tayga0 up", "route add 10.61.0.0/24 dev tayga0", "route add fd00:64::/96 dev tayga0")
 	return "fd00:64::198.51.100.2"
 }
+
+// BenchmarkAdd measures how long it takes to give a pod its way to IPv4 and to take it
+// away again, on a machine that serves others.
+func BenchmarkAdd(b *testing.B) {
+	w := newWorld(b, 10, 1500)
+	spec := w.spec(1)
+	b.ResetTimer()
+	for range b.N {
+		check(b, w.device.Remove(spec.ID))
+		check(b, w.device.Add(spec))
+	}
+}

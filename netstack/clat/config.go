@@ -14,6 +14,8 @@ const (
 	PodLink     = "clat"
 	defaultLink = "slnat64"
 	defaultMTU  = 1500
+	minMTU      = 1280 // RFC 8200
+	maxMTU      = 65535 - fragmentHeader
 	// shrink is how much smaller a packet is in IPv4.
 	shrink = 20
 )
@@ -77,8 +79,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("NAT64 prefix %v: %v is used inside the translator; choose another", c.Prefix, between)
 	case !c.IPv4.Addr().Is4() || c.IPv4.Bits() > 22:
 		return fmt.Errorf("IPv4 range of pods %v: it must be an IPv4 /22 or larger", c.IPv4)
-	case c.MTU < 1280 || c.MTU > 65535:
-		return fmt.Errorf("MTU %d: it must be between 1280 and 65535", c.MTU)
+	case c.MTU < minMTU || c.MTU > maxMTU:
+		return fmt.Errorf("MTU %d: it must be between %d and %d", c.MTU, minMTU, maxMTU)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func (d *Device) String() string { return "nat64 " + d.cfg.Link }
 func (d *Device) Run(ctx context.Context) error {
 	machine, err := openMachineLink(d.cfg)
 	if err != nil {
-		return fmt.Errorf("set up NAT64 on this machine: %w", err)
+		return errors.Join(fmt.Errorf("set up NAT64 on this machine: %w", err), d.closeLinks())
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	d.mu.Lock()
@@ -147,7 +147,10 @@ func (d *Device) closeLinks() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.group = nil
-	err := d.machine.close()
+	var err error
+	if d.machine != nil {
+		err = d.machine.close()
+	}
 	for _, p := range d.pods {
 		err = errors.Join(err, p.link.close())
 	}

