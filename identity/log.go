@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -61,23 +60,12 @@ func NewLog(g Genesis) (*Log, error) {
 // OpenLog returns the log with the given records, parents before children, as another
 // machine sent them. A record that can't be attached is an error.
 func OpenLog(g Genesis, records [][]byte) (*Log, error) {
-	return fill(g, records, (*Log).Add)
-}
-
-// LoadLog returns the log with the records that this machine kept, in the order of
-// [Log.Since]. They were checked when they came, so signatures are not checked again: at
-// ten thousand machines that would take seconds of each start.
-func LoadLog(g Genesis, records [][]byte) (*Log, error) {
-	return fill(g, records, (*Log).load)
-}
-
-func fill(g Genesis, records [][]byte, add func(*Log, []byte) (bool, error)) (*Log, error) {
 	log, err := NewLog(g)
 	if err != nil {
 		return nil, err
 	}
 	for i, raw := range records {
-		if _, err := add(log, raw); err != nil {
+		if _, err := log.Add(raw); err != nil {
 			return nil, fmt.Errorf("open authorisation log: record %d: %w", i+1, err)
 		}
 	}
@@ -87,18 +75,44 @@ func fill(g Genesis, records [][]byte, add func(*Log, []byte) (bool, error)) (*L
 	return log, nil
 }
 
-func (l *Log) load(raw []byte) (bool, error) {
-	rec, err := ParseRecord(raw)
+// LoadLog returns the log with the records that this machine kept, in any order: a disk
+// lists them by their keys. They were checked when they came, so signatures are not
+// checked again: at ten thousand machines that would take seconds of each start.
+func LoadLog(g Genesis, records [][]byte) (*Log, error) {
+	log, err := NewLog(g)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	if _, ok := l.missingParent(rec); !ok {
-		return false, errors.New("its parents are missing")
+	orphans := map[crdt.ID][]Record{} // by a parent that has yet to come
+	waiting := 0
+	for i, raw := range records {
+		rec, err := ParseRecord(raw)
+		if err != nil {
+			return nil, fmt.Errorf("load authorisation log: record %d: %w", i+1, err)
+		}
+		waiting++
+		for queue := []Record{rec}; len(queue) > 0; queue = queue[1:] {
+			if missing, ok := log.missingParent(queue[0]); !ok {
+				orphans[missing] = append(orphans[missing], queue[0])
+				continue
+			}
+			waiting--
+			log.load(queue[0])
+			queue = append(queue, orphans[queue[0].id]...)
+			delete(orphans, queue[0].id)
+		}
 	}
+	if waiting > 0 {
+		return nil, fmt.Errorf("load authorisation log: %d records lack their parents", waiting)
+	}
+	return log, nil
+}
+
+// load gives a checked record, whose parents are here, its place.
+func (l *Log) load(rec Record) {
 	if _, known := l.index[rec.id]; !known {
 		l.append(l.place(rec))
 	}
-	return true, nil
 }
 
 // Genesis returns the cluster's first record.

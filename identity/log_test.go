@@ -319,6 +319,11 @@ func TestOpenLog(t *testing.T) {
 	if show(again.Snapshot()) != show(l.Snapshot()) || show(loaded.Snapshot()) != show(l.Snapshot()) {
 		t.Fatal("the log came back different")
 	}
+	backwards := l.Since(0)
+	slices.Reverse(backwards)
+	if loaded, err = LoadLog(l.Genesis(), backwards); err != nil || show(loaded.Snapshot()) != show(l.Snapshot()) {
+		t.Fatalf("the log came back different from a disk that lists it backwards: %v", err)
+	}
 	lost := slices.Delete(l.Since(0), 1, 2)
 	if _, err := OpenLog(l.Genesis(), lost); err == nil {
 		t.Fatal("a missing record went unnoticed")
