@@ -15,6 +15,8 @@ import (
 	"github.com/containerd/containerd/v2/core/images/archive"
 	"github.com/containerd/errdefs"
 	"github.com/containerd/platforms"
+
+	"starling.dev/starling/api"
 )
 
 // Image is one image that the machine holds.
@@ -50,9 +52,9 @@ func (i *Images) load(ctx context.Context, r io.Reader) ([]images.Image, error) 
 	case errdefs.IsUnavailable(err):
 		return nil, &unreachable{socket: i.cfg.Socket, cause: err}
 	case err != nil:
-		return nil, failure(CodeImageInvalid, err, "load the image archive: %v; it must be a tar file as `docker save` writes it", err)
+		return nil, failure(api.Invalid, err, "load the image archive: %v; it must be a tar file as `docker save` writes it", err)
 	case len(loaded) == 0:
-		return nil, failure(CodeImageInvalid, nil, "the image archive names no image; save it with its name (docker save NAME:TAG)")
+		return nil, failure(api.Invalid, nil, "the image archive names no image; save it with its name (docker save NAME:TAG)")
 	}
 	for _, image := range loaded {
 		ref, err := parseRef(image.Name)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/loops"
 )
@@ -76,7 +77,7 @@ func TestABrokenSuccessorLeavesTheOldOneRunning(t *testing.T) {
 	broken.Command = []string{"/bin/nothing"}
 	_, err := f.Containers().Ensure(f.ctx, f.pod, []loops.ContainerSpec{broken})
 	var step *lifecycle.Error
-	if !errors.As(err, &step) || step.Code != CodeContainerStart {
+	if !errors.As(err, &step) || step.Code != api.StepFailed {
 		t.Fatalf("Ensure returned %v", err)
 	}
 	if !strings.HasPrefix(step.Message, `container app of pod web can't start: exec: "/bin/nothing"`) {
@@ -168,7 +169,7 @@ func TestSpecReachesTheProcess(t *testing.T) {
 	spec.Mounts = []loops.Mount{{Source: dir, Target: "/data", ReadOnly: true}}
 	f.ensure(spec)
 	id, _ := f.output("app", "/bin/probe", "id")
-	for _, want := range []string{"uid 65534 gid 65534 host web dir /tmp", "NoNewPrivs:\t1", "CapEff:\t0000000000000000"} {
+	for _, want := range []string{"uid 65534 gid 65534 host web dir /tmp", "NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000"} {
 		if !strings.Contains(id, want) {
 			t.Errorf("the process is %q, which lacks %q", id, want)
 		}
@@ -293,7 +294,7 @@ func TestMissingRuntimeIsNamed(t *testing.T) {
 	spec.Runtime = "no-such-runtime"
 	_, err := f.Containers().Ensure(f.ctx, f.pod, []loops.ContainerSpec{spec})
 	var step *lifecycle.Error
-	if !errors.As(err, &step) || step.Code != CodeRuntimeMissing || !strings.Contains(step.Message, fmt.Sprintf("%q", spec.Runtime)) {
+	if !errors.As(err, &step) || step.Code != api.RuntimeUnavailable || !strings.Contains(step.Message, fmt.Sprintf("%q", spec.Runtime)) {
 		t.Errorf("Ensure returned %v", err)
 	}
 }

@@ -8,10 +8,13 @@ import (
 	"strings"
 	"time"
 
+	tasksapi "github.com/containerd/containerd/api/services/tasks/v1"
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/pkg/cio"
 	"github.com/containerd/errdefs"
+	"github.com/containerd/errdefs/pkg/errgrpc"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/loops"
 )
 
@@ -106,20 +109,14 @@ func (r *Runtime) removeSnapshot(ctx context.Context, id string) error {
 	return nil
 }
 
-// start executes the program of a generation that create made.
+// start executes the program of a generation that create made. It asks the service
+// itself, and only once: this is what the service gap waits for.
 func (c *Containers) start(ctx context.Context, rec *record) error {
-	container, err := c.client.LoadContainer(ctx, rec.ID)
+	response, err := c.client.TaskService().Start(ctx, &tasksapi.StartRequest{ContainerID: rec.ID})
 	if err != nil {
-		return fmt.Errorf("start container %s: %w", rec.ID, err)
+		return startFailure(*rec, errgrpc.ToNative(err))
 	}
-	task, err := container.Task(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("start container %s: %w", rec.ID, err)
-	}
-	if err := task.Start(ctx); err != nil {
-		return startFailure(*rec, err)
-	}
-	rec.PID, rec.Phase, rec.Started = task.Pid(), phaseRunning, now()
+	rec.PID, rec.Phase, rec.Started = response.Pid, phaseRunning, now()
 	return nil
 }
 
@@ -138,7 +135,7 @@ func startFailure(rec record, err error) error {
 	if errdefs.IsUnavailable(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("create container %s of pod %s: %w", rec.Container, rec.PodName, err)
 	}
-	return failure(CodeContainerStart, err, "container %s of pod %s can't start: %s", rec.Container, rec.PodName, plainReason(err.Error()))
+	return failure(api.StepFailed, err, "container %s of pod %s can't start: %s", rec.Container, rec.PodName, plainReason(err.Error()))
 }
 
 // plainReason strips the prefixes with which containerd and runc hand an error on.

@@ -3,31 +3,12 @@ package oci
 import (
 	"fmt"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/lifecycle"
 )
 
-// Codes of the *lifecycle.Error values that this package returns.
-const (
-	// CodeImageNotFound: neither this machine, nor a peer, nor the registry has it.
-	CodeImageNotFound = "ImageNotFound"
-	// CodeRegistryUnreachable: the registry does not answer, or answers with a
-	// failure of its own.
-	CodeRegistryUnreachable = "RegistryUnreachable"
-	// CodeUnauthorized: the registry refuses without (other) credentials.
-	CodeUnauthorized = "Unauthorized"
-	// CodeImagePlatform: the image is not for this machine's architecture.
-	CodeImagePlatform = "ImagePlatform"
-	// CodeImageInvalid: the reference or the image's content is malformed.
-	CodeImageInvalid = "ImageInvalid"
-	// CodeContainerStart: the container could not be made or started as specified.
-	CodeContainerStart = "ContainerStart"
-	// CodeRuntimeMissing: the machine lacks the OCI runtime that the spec names.
-	CodeRuntimeMissing = "RuntimeMissing"
-	// CodeRuntimeUnreachable: containerd does not answer.
-	CodeRuntimeUnreachable = "RuntimeUnreachable"
-)
-
-// failure makes the error of a step, with the cause kept for errors.Is.
+// failure makes the error of a step, with one of package api's codes and the cause
+// kept for errors.Is.
 func failure(code string, cause error, format string, args ...any) error {
 	e := &lifecycle.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 	if cause == nil {
@@ -57,5 +38,5 @@ func (u *unreachable) Error() string {
 }
 
 func (u *unreachable) Unwrap() []error {
-	return []error{&lifecycle.Error{Code: CodeRuntimeUnreachable, Message: u.Error()}, u.cause}
+	return []error{&lifecycle.Error{Code: api.RuntimeUnavailable, Message: u.Error()}, u.cause}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/loops"
 )
 
@@ -209,13 +210,13 @@ func TestUnreachableContainerdIsNamed(t *testing.T) {
 	defer lonely.Close()
 	ctx, cancel := context.WithTimeout(f.ctx, 10*time.Second)
 	defer cancel()
-	if _, err := lonely.Containers().Ensure(ctx, f.pod, []loops.ContainerSpec{app()}); stepCode(err) != CodeRuntimeUnreachable {
+	if _, err := lonely.Containers().Ensure(ctx, f.pod, []loops.ContainerSpec{app()}); stepCode(err) != api.RuntimeUnavailable {
 		t.Errorf("Ensure returned %v", err)
 	}
-	if _, err := lonely.Images().Ensure(ctx, "localhost/hello:1"); stepCode(err) != CodeRuntimeUnreachable {
+	if _, err := lonely.Images().Ensure(ctx, "localhost/hello:1"); stepCode(err) != api.RuntimeUnavailable {
 		t.Errorf("Images.Ensure returned %v", err)
 	}
-	if _, err := lonely.Version(ctx); stepCode(err) != CodeRuntimeUnreachable {
+	if _, err := lonely.Version(ctx); stepCode(err) != api.RuntimeUnavailable {
 		t.Errorf("Version returned %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/containerd/platforms"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/loops"
 )
 
@@ -86,7 +87,7 @@ func (i *Images) bring(ctx context.Context, ref imageRef) (containerd.Image, err
 		}
 	}
 	if ref.local() {
-		return nil, failure(CodeImageNotFound, nil, "image %s is not on this machine; load it with peer image load -f FILE", ref.given)
+		return nil, failure(api.ImageNotFound, nil, "image %s is not on this machine; load it with peer image load -f FILE", ref.given)
 	}
 	return i.pull(ctx, ref)
 }
@@ -167,7 +168,7 @@ func (i *Images) image(ctx context.Context, given, digest string) (containerd.Im
 	}
 	image, err := i.client.GetImage(ctx, name)
 	if errdefs.IsNotFound(err) {
-		return nil, failure(CodeImageNotFound, err, "image %s is no longer on this machine", name)
+		return nil, failure(api.ImageNotFound, err, "image %s is no longer on this machine", name)
 	}
 	return image, err
 }

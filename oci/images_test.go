@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/oci/testimage"
 )
@@ -98,13 +99,13 @@ func TestWhyAnImageIsNotToBeHad(t *testing.T) {
 	gone := strings.TrimPrefix(down.URL, "http://")
 	down.Close()
 	for _, c := range []struct{ ref, code, sentence string }{
-		{"localhost/x:1", CodeImageNotFound, "image localhost/x:1 is not on this machine; load it with peer image load -f FILE"},
-		{running + "/missing:1", CodeImageNotFound, "registry " + running + " has no image " + running + "/missing:1"},
-		{running + "/foreign:1", CodeImagePlatform, "image " + running + "/foreign:1 is for linux/s390x, and this machine is linux/" + thisArchitecture},
-		{refusing + "/private:1", CodeUnauthorized, "registry " + refusing + " refuses image"},
-		{failing + "/any:1", CodeRegistryUnreachable, "registry " + failing + " is not to be reached"},
-		{gone + "/any:1", CodeRegistryUnreachable, "registry " + gone + " is not to be reached"},
-		{"No Image", CodeImageInvalid, `"No Image" is no image reference`},
+		{"localhost/x:1", api.ImageNotFound, "image localhost/x:1 is not on this machine; load it with peer image load -f FILE"},
+		{running + "/missing:1", api.ImageNotFound, "registry " + running + " has no image " + running + "/missing:1"},
+		{running + "/foreign:1", api.ImagePlatform, "image " + running + "/foreign:1 is for linux/s390x, and this machine is linux/" + thisArchitecture},
+		{refusing + "/private:1", api.Unauthorized, "registry " + refusing + " refuses image"},
+		{failing + "/any:1", api.RegistryUnreachable, "registry " + failing + " is not to be reached"},
+		{gone + "/any:1", api.RegistryUnreachable, "registry " + gone + " is not to be reached"},
+		{"No Image", api.Invalid, `"No Image" is no image reference`},
 	} {
 		for range 2 { // what a first attempt leaves must not change the answer
 			_, err := f.Images().Ensure(f.ctx, c.ref)
@@ -166,7 +167,7 @@ func TestFetchesFromAnotherMachine(t *testing.T) {
 		t.Error("the fetched image does not run")
 	}
 	_, err = f.Images().Ensure(f.ctx, "localhost/nobody:1")
-	if stepCode(err) != CodeImageNotFound {
+	if stepCode(err) != api.ImageNotFound {
 		t.Errorf("an image that nobody has: %v", err)
 	}
 }
@@ -174,7 +175,7 @@ func TestFetchesFromAnotherMachine(t *testing.T) {
 func TestImportRefusesWhatIsNoImage(t *testing.T) {
 	f := newBareFixture(t)
 	_, err := f.Images().Import(f.ctx, strings.NewReader(strings.Repeat("no archive ", 200)))
-	if stepCode(err) != CodeImageInvalid {
+	if stepCode(err) != api.Invalid {
 		t.Errorf("Import of text returned %v", err)
 	}
 	broken := errors.New("the disk is gone")
@@ -186,7 +187,7 @@ func TestImportRefusesWhatIsNoImage(t *testing.T) {
 	if err := testimage.Build(f.ctx, &archive, testimage.Options{Ref: "localhost/foreign:1", Binary: shared.binary, Architecture: "s390x"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Images().Import(f.ctx, &archive); stepCode(err) != CodeImagePlatform {
+	if _, err := f.Images().Import(f.ctx, &archive); stepCode(err) != api.ImagePlatform {
 		t.Errorf("Import of another architecture's image returned %v", err)
 	}
 	if list, err := f.Images().List(f.ctx); err != nil || len(list) > 0 {

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,13 +22,28 @@ func (r *Runtime) logDir(podID, container string) string {
 	return filepath.Join(r.podDir(podID), "logs", container)
 }
 
-// etcFiles are the files of a pod that are mounted into its containers' /etc.
+// etcFiles are the files of a pod that are mounted into its containers' /etc. What the
+// pod does not say is what the machine itself would use.
 func etcFiles(pod loops.PodSandbox) map[string]string {
 	return map[string]string{
 		"hostname":    pod.Hostname + "\n",
-		"hosts":       pod.Hosts,
-		"resolv.conf": pod.Resolv,
+		"hosts":       cmp.Or(pod.Hosts, localHosts),
+		"resolv.conf": cmp.Or(pod.Resolv, machineResolv()),
 	}
+}
+
+const localHosts = "127.0.0.1 localhost\n::1 localhost\n"
+
+// machineResolv is the machine's own resolv.conf. Where systemd-resolved answers on a
+// loopback address, which no pod reaches, it is the file that names the servers behind
+// it. Without any it is empty.
+func machineResolv() string {
+	for _, path := range []string{"/run/systemd/resolve/resolv.conf", "/etc/resolv.conf"} {
+		if text, err := os.ReadFile(path); err == nil {
+			return string(text)
+		}
+	}
+	return ""
 }
 
 // writePodFiles brings the pod's files up to date. A file is written in place, never

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/distribution/reference"
+
+	"starling.dev/starling/api"
 )
 
 // localDomain is the domain of images that come from no registry.
@@ -26,7 +28,7 @@ type imageRef struct {
 func parseRef(given string) (imageRef, error) {
 	named, err := reference.ParseNormalizedNamed(given)
 	if err != nil {
-		return imageRef{}, failure(CodeImageInvalid, err, "%q is no image reference (%v); write it as registry.example/name:tag", given, err)
+		return imageRef{}, failure(api.Invalid, err, "%q is no image reference (%v); write it as registry.example/name:tag", given, err)
 	}
 	ref := imageRef{
 		given:      given,

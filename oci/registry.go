@@ -22,6 +22,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/sirupsen/logrus"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/lifecycle"
 )
 
@@ -110,14 +111,14 @@ func platformError(ref imageRef, found []ocispec.Platform) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return failure(CodeImagePlatform, nil, "image %s is for %s, and this machine is %s; build it for %[3]s, or require a machine that it fits",
+	return failure(api.ImagePlatform, nil, "image %s is for %s, and this machine is %s; build it for %[3]s, or require a machine that it fits",
 		ref.given, strings.Join(names, ", "), platforms.Format(platforms.DefaultSpec()))
 }
 
 // resolveError says why a registry did not name the image.
 func resolveError(ref imageRef, err error) error {
 	if errdefs.IsNotFound(err) {
-		return failure(CodeImageNotFound, err, "registry %s has no image %s; check the name and the tag", ref.domain, ref.given)
+		return failure(api.ImageNotFound, err, "registry %s has no image %s; check the name and the tag", ref.domain, ref.given)
 	}
 	return pullError(ref, err)
 }
@@ -129,11 +130,11 @@ func pullError(ref imageRef, err error) error {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("pull image %s: %w", ref.given, err)
 	case errors.Is(err, docker.ErrInvalidAuthorization), errors.As(err, &status) && (status.StatusCode == http.StatusUnauthorized || status.StatusCode == http.StatusForbidden):
-		return failure(CodeUnauthorized, err, "registry %s refuses image %s: it needs credentials, or other ones, or the image does not exist (%v)", ref.domain, ref.given, err)
+		return failure(api.Unauthorized, err, "registry %s refuses image %s: it needs credentials, or other ones, or the image does not exist (%v)", ref.domain, ref.given, err)
 	case errors.As(err, &status) && status.StatusCode < http.StatusInternalServerError:
-		return failure(CodeImageNotFound, err, "registry %s does not give image %s: %v", ref.domain, ref.given, err)
+		return failure(api.ImageNotFound, err, "registry %s does not give image %s: %v", ref.domain, ref.given, err)
 	case unreachableRegistry(err):
-		return failure(CodeRegistryUnreachable, err, "registry %s is not to be reached for image %s: %v; it is tried again", ref.domain, ref.given, err)
+		return failure(api.RegistryUnreachable, err, "registry %s is not to be reached for image %s: %v; it is tried again", ref.domain, ref.given, err)
 	}
 	return fmt.Errorf("pull image %s: %w", ref.given, err)
 }

@@ -11,12 +11,15 @@ import (
 
 	runcoptions "github.com/containerd/containerd/api/types/runc/options"
 	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/contrib/seccomp"
 	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/containerd/v2/defaults"
 	"github.com/containerd/containerd/v2/pkg/oci"
+	kernel "github.com/containerd/containerd/v2/pkg/seccomp"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/loops"
 )
 
@@ -35,7 +38,8 @@ func openFiles() *specs.POSIXRlimit {
 }
 
 // specOptions says how the container differs from containerd's default, which
-// already has a small set of capabilities, no new privileges, and masked paths.
+// already has a small set of capabilities, no new privileges, and masked paths. System
+// calls are filtered by containerd's default profile where the kernel can.
 func (r *Runtime) specOptions(pod loops.PodSandbox, spec loops.ContainerSpec, rec record, image containerd.Image) []oci.SpecOpts {
 	options := []oci.SpecOpts{
 		oci.WithImageConfigArgs(image, spec.Args),
@@ -59,6 +63,10 @@ func (r *Runtime) specOptions(pod loops.PodSandbox, spec loops.ContainerSpec, re
 	}
 	if pod.NetNS != "" {
 		options = append(options, withNetwork(pod.NetNS))
+	}
+	if kernel.IsEnabled() {
+		// Last: the profile follows from the capabilities.
+		options = append(options, seccomp.WithDefaultProfile())
 	}
 	return options
 }
@@ -116,7 +124,7 @@ func runtimeFor(name string) (shim string, options *runcoptions.Options, err err
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", nil, failure(CodeRuntimeMissing, err, "this machine has no OCI runtime %q; install it, or leave spec.runtime out", name)
+		return "", nil, failure(api.RuntimeUnavailable, err, "this machine has no OCI runtime %q; install it, or leave spec.runtime out", name)
 	}
 	return defaults.DefaultRuntime, &runcoptions.Options{BinaryName: path}, nil
 }

@@ -60,6 +60,13 @@ func NewSupervisor(cfg SupervisorConfig) (*Supervisor, error) {
 // Socket returns the path at which the supervised containerd serves.
 func (s *Supervisor) Socket() string { return filepath.Join(s.cfg.Dir, "containerd.sock") }
 
+// HasRun tells whether a containerd was supervised in this directory before. A peer
+// then stays with it, even if the system has one by now: its containers are there.
+func (s *Supervisor) HasRun() bool {
+	_, err := os.Stat(s.rootPath())
+	return err == nil
+}
+
 // Ready is closed once containerd has answered for the first time.
 func (s *Supervisor) Ready() <-chan struct{} { return s.ready }
 

@@ -11,6 +11,7 @@ import (
 
 func (s *Supervisor) configPath() string { return filepath.Join(s.cfg.Dir, "config.toml") }
 func (s *Supervisor) pidPath() string    { return filepath.Join(s.cfg.Dir, "containerd.pid") }
+func (s *Supervisor) rootPath() string   { return filepath.Join(s.cfg.Dir, "root") }
 func (s *Supervisor) logPath() string    { return filepath.Join(s.cfg.Dir, "containerd.log") }
 
 // prepare makes containerd's directory and configuration.
@@ -29,7 +30,7 @@ func (s *Supervisor) prepare() error {
 // opt plugin would make a directory outside of ours.
 func (s *Supervisor) configuration() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "version = 2\nroot = %q\nstate = %q\n", filepath.Join(s.cfg.Dir, "root"), filepath.Join(s.cfg.Dir, "state"))
+	fmt.Fprintf(&b, "version = 2\nroot = %q\nstate = %q\n", s.rootPath(), filepath.Join(s.cfg.Dir, "state"))
 	b.WriteString("disabled_plugins = [\n")
 	for _, plugin := range []string{
 		"io.containerd.grpc.v1.cri",

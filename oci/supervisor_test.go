@@ -26,6 +26,9 @@ func TestSupervisorAdoptsAndRestarts(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- supervisor.Run(ctx) }()
 	<-supervisor.Ready()
+	if !supervisor.HasRun() {
+		t.Error("it does not know that a containerd has run here")
+	}
 	if got := ownPID(t, supervisor); got != pid {
 		t.Fatalf("containerd was process %d, and is %d", pid, got)
 	}
@@ -99,6 +102,9 @@ func TestSupervisorWithoutContainerd(t *testing.T) {
 	}
 	if err := s.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "install the package containerd") {
 		t.Errorf("Run returned %v", err)
+	}
+	if s.HasRun() {
+		t.Error("it takes a containerd to have run that does not exist")
 	}
 	if _, err := NewSupervisor(SupervisorConfig{Logger: discard(), Dir: filepath.Join("/", strings.Repeat("x", 100))}); err == nil || !strings.Contains(err.Error(), "shorter") {
 		t.Errorf("a path too long for a socket: %v", err)

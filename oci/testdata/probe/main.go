@@ -79,7 +79,7 @@ func id() {
 	dir, _ := os.Getwd()
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(status)) {
-		if strings.HasPrefix(line, "NoNewPrivs") || strings.HasPrefix(line, "CapEff") {
+		if strings.HasPrefix(line, "NoNewPrivs") || strings.HasPrefix(line, "CapEff") || strings.HasPrefix(line, "Seccomp:") {
 			fmt.Print(line)
 		}
 	}
