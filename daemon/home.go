@@ -138,8 +138,8 @@ func (h *home) save() error {
 		return fmt.Errorf("write what this machine remembers of its cluster: %w", err)
 	}
 	c := crdt.Commit{Local: []crdt.LocalWrite{{Key: keyGenesis, Value: h.log.Genesis().Bytes()}, {Key: keyHome, Value: facts}}}
-	for _, r := range h.log.Since(0) {
-		c.Local = append(c.Local, crdt.LocalWrite{Key: peer.AuthKey(r), Value: r})
+	for i, r := range h.log.Since(0) {
+		c.Local = append(c.Local, crdt.LocalWrite{Key: peer.AuthKey(i), Value: r})
 	}
 	return h.store.Commit(c)
 }

@@ -229,10 +229,10 @@ func (c *Core) flushAuth() {
 	if len(fresh) == 0 {
 		return
 	}
-	c.authSaved += len(fresh)
-	for _, r := range fresh {
-		c.put(AuthKey(r), r)
+	for i, r := range fresh {
+		c.put(AuthKey(c.authSaved+i), r)
 	}
+	c.authSaved += len(fresh)
 	c.trust.refresh()
 	for _, id := range c.members.connected() {
 		c.send(id, AuthRecords{Records: fresh})

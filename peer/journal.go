@@ -2,8 +2,6 @@ package peer
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,12 +22,9 @@ const (
 	keyClock = "clock" // the last clock reading
 )
 
-// AuthKey is where a record of the authorisation log stands in the private key space,
-// below AuthPrefix.
-func AuthKey(record []byte) string {
-	sum := sha256.Sum256(record)
-	return AuthPrefix + hex.EncodeToString(sum[:16])
-}
+// AuthKey is where the n-th record of the authorisation log stands in the private key
+// space, counted from 0: records come after their parents.
+func AuthKey(n int) string { return fmt.Sprintf("%s%08d", AuthPrefix, n) }
 
 // journal is the log: own entries and others', folded into the state.
 type journal struct {

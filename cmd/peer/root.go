@@ -1,6 +1,10 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"starling.dev/starling/oci"
+)
 
 const rootHelp = `Starling is a cluster of peers that runs containers. Every machine runs this program;
 there is no server and no leader, so that any peer takes any command.
@@ -24,6 +28,8 @@ func rootCommand(c *cli) *cobra.Command {
 		machineCommand(c), inviteCommand(c), imageCommand(c), doctorCommand(c), debugCommand(c),
 		alias(statusCommand(c), "describe [OBJ]"), alias(planCommand(c), "diff"),
 		upCommand(), joinCommand(), installCommand(),
+		upCommand(), joinCommand(), installCommand(), leaveCommand(), labCommand(),
+		loggerCommand(oci.RunLogger), demoImageCommand(),
 		exitCodesTopic(),
 	)
 	return root
