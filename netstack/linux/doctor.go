@@ -34,7 +34,7 @@ func (n *Network) Doctor(ctx context.Context) ([]Finding, error) {
 		return nil, fmt.Errorf("examine the network: %w", err)
 	}
 	var found []Finding
-	uplinks, err := n.uplinks(state.links)
+	uplinks, err := n.uplinks(state.links, state.defaults)
 	if err != nil {
 		found = append(found, Finding{"uplink", err.Error(), "check `ip link` and the machine's cabling"})
 	}

@@ -92,32 +92,41 @@ func (n *Network) announce(want []netstack.Proxy) error {
 	return nil
 }
 
-// withdraw ends the answers for the address of the pod behind the link.
-func (n *Network) withdraw(link netlink.Link) error {
-	if n.cfg.Mode != Lan || link == nil {
+// withdraw ends the answers for the addresses of a pod: the one that is known, and
+// those that are routed to its link, which is nil if it is gone.
+func (n *Network) withdraw(link netlink.Link, known netip.Addr) error {
+	if n.cfg.Mode != Lan {
 		return nil
-	}
-	have, err := n.host.proxies()
-	if err != nil {
-		return err
 	}
 	links, err := n.host.links()
 	if err != nil {
 		return err
 	}
-	routes, err := n.host.ourRoutes(link.Attrs().Index, links)
+	gone := []netip.Addr{known}
+	if link != nil {
+		routes, err := n.host.ourRoutes(link.Attrs().Index, links)
+		if err != nil {
+			return err
+		}
+		for _, r := range routes {
+			gone = append(gone, r.Prefix.Addr())
+		}
+	}
+	have, err := n.host.proxies()
 	if err != nil {
 		return err
 	}
 	byName := indexes(links)
 	var errs []error
 	for p := range have {
-		if slices.ContainsFunc(routes, func(r netstack.Route) bool { return r.Prefix == netip.PrefixFrom(p.Address, 128) }) {
+		if slices.Contains(gone, p.Address) {
 			errs = append(errs, n.host.wrote(n.host.nl.NeighDel(kernelProxy(p, byName[p.Link])), p))
-			n.mu.Lock()
-			delete(n.due, p.Address)
-			n.mu.Unlock()
 		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, a := range gone {
+		delete(n.due, a)
 	}
 	return errors.Join(errs...)
 }

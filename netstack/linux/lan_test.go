@@ -14,7 +14,7 @@ import (
 
 // newLanCluster makes n machines in mode lan and one more that is a plain neighbour: it
 // runs no peer and has no routes.
-func newLanCluster(t *testing.T, n int) (machines []*machine, neighbour *machine) {
+func newLanCluster(t testing.TB, n int) (machines []*machine, neighbour *machine) {
 	c := newCluster(t, n+1)
 	for _, m := range c.machines[:n] {
 		prefix, err := m.LANPrefix()
@@ -96,6 +96,10 @@ func TestLanSecondApplyWritesNothingAndRepairs(t *testing.T) {
 	check(t, m.Routes(t.Context(), loops.RoutePlan{}))
 	m.attachAs(p.PodNetwork)
 	reaches(t, neighbour.node.Namespace, serve(t, p.path, p.Address), neighbour.node.IPv6.Addr())
+	if state, err := m.State(t.Context()); err != nil || !strings.Contains(state, "  proxy "+p.Address.String()+" dev eth0\n") {
+		t.Errorf("state: %v\n%s", err, state)
+	}
+	m.sh(t, "ip link delete "+netstack.HostLink(m.name, p.ID))
 	check(t, m.Detach(t.Context(), p.ID))
 	if left := strings.TrimSpace(m.sh(t, "ip -6 neighbour show proxy")); left != "fd99::1 dev eth0 proxy" {
 		t.Errorf("left: %q", left)

@@ -21,6 +21,7 @@ type machineState struct {
 	addresses []netstack.Address
 	routes    []netstack.Route            // ours, but for those of pods
 	pods      map[string][]netstack.Route // those of pods here, by link
+	defaults  []netlink.Route
 }
 
 func (n *Network) observe() (machineState, error) {
@@ -31,6 +32,9 @@ func (n *Network) observe() (machineState, error) {
 	}
 	m.byName = indexes(m.links)
 	if m.addresses, err = n.host.addresses(nil, m.links); err != nil {
+		return m, err
+	}
+	if m.defaults, err = n.host.defaultRoutes(); err != nil {
 		return m, err
 	}
 	all, err := n.host.ourRoutes(0, m.links)
@@ -74,23 +78,24 @@ func (n *Network) applyMachineLocked(ctx context.Context) error {
 	if n.plan == nil {
 		plan.Routes = keepRoutes(plan.Routes, state.routes)
 	}
-	before, err := n.host.defaultRoutes()
-	if err != nil {
-		return err
-	}
 	if err := n.applyMachinePlan(plan, state); err != nil {
 		return err
 	}
 	n.mtu, n.links = smallestMTU(machine, state), machine.Uplinks
-	return errors.Join(unreached, n.checkDefaults(before))
+	return unreached
 }
 
 func (n *Network) applyMachinePlan(plan netstack.Plan, state machineState) error {
 	if err := n.host.syncTable(plan.Table); err != nil {
 		return err
 	}
+	before := n.writes.Load()
 	if err := n.host.setSysctls(plan.Sysctls); err != nil {
 		return err
+	}
+	var lost error
+	if n.writes.Load() != before {
+		lost = n.checkDefaults(state.defaults)
 	}
 	if err := n.host.setLoopbackUp(); err != nil {
 		return err
@@ -98,7 +103,7 @@ func (n *Network) applyMachinePlan(plan netstack.Plan, state machineState) error
 	if err := n.host.syncAddresses(state.addresses, plan.Addresses, n.oursOnMachine, state.byName); err != nil {
 		return err
 	}
-	return n.host.syncRoutes(state.routes, plan.Routes, state.byName)
+	return errors.Join(lost, n.host.syncRoutes(state.routes, plan.Routes, state.byName))
 }
 
 func (s *space) setLoopbackUp() error {
@@ -133,7 +138,7 @@ func keepRoutes(want, have []netstack.Route) []netstack.Route {
 // to are named in the first error.
 func (n *Network) planMachineLocked(state machineState) (m netstack.Machine, unreached, err error) {
 	m = netstack.Machine{Cluster: n.cfg.Cluster, Own: n.cfg.Own, IPv4: n.cfg.IPv4, Lan: n.cfg.Mode == Lan}
-	if m.Uplinks, err = n.uplinks(state.links); err != nil && !errors.Is(err, errNoUplink) {
+	if m.Uplinks, err = n.uplinks(state.links, state.defaults); err != nil && !errors.Is(err, errNoUplink) {
 		return m, nil, err
 	}
 	if n.plan != nil && !m.Lan {

@@ -206,13 +206,14 @@ func (n *Network) Detach(ctx context.Context, podID string) error {
 
 func (n *Network) removePod(podID string) error {
 	n.mu.Lock()
+	known := n.pods[podID].Address
 	delete(n.pods, podID) // first, so that nothing repairs what is going away
 	n.mu.Unlock()
 	link, err := n.host.link(netstack.HostLink(n.cfg.Scope, podID))
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(n.withdraw(link), n.host.deleteLink(link)); err != nil {
+	if err := errors.Join(n.withdraw(link, known), n.host.deleteLink(link)); err != nil {
 		return err
 	}
 	path := n.NamespacePath(podID)

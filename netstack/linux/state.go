@@ -38,7 +38,11 @@ func (n *Network) State(ctx context.Context) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "uplinks %s\n", strings.Join(machine.Uplinks, " "))
 	b.WriteString(have.String())
-	n.printPods(&b, state)
+	proxies, err := n.host.proxies()
+	if err != nil {
+		return "", fmt.Errorf("read the network's state: %w", err)
+	}
+	n.printPods(&b, state, proxies)
 	if n.plan != nil {
 		printDifference(&b, have.Lines(), plan.Lines())
 	}
@@ -79,8 +83,9 @@ func (n *Network) present(plan netstack.Plan, state machineState) (netstack.Plan
 	return have, nil
 }
 
-// printPods prints each pod's end of its link with its routes.
-func (n *Network) printPods(b *strings.Builder, state machineState) {
+// printPods prints each pod's end of its link with its routes, and where the machine
+// answers for it.
+func (n *Network) printPods(b *strings.Builder, state machineState, proxies map[netstack.Proxy]bool) {
 	for _, i := range slices.Sorted(maps.Keys(state.links)) {
 		l := state.links[i]
 		id, ok := netstack.PodOfName(n.cfg.Scope, l.Alias)
@@ -90,6 +95,11 @@ func (n *Network) printPods(b *strings.Builder, state machineState) {
 		fmt.Fprintf(b, "pod %s%s\n  link %s mtu %d%s\n", id, n.podName(id), l.Name, l.MTU, upOrDown(l))
 		for _, r := range state.pods[l.Name] {
 			fmt.Fprintf(b, "  %s\n", r)
+			for p := range proxies {
+				if p.Address == r.Prefix.Addr() {
+					fmt.Fprintf(b, "  %s\n", p)
+				}
+			}
 		}
 	}
 }

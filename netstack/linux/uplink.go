@@ -25,7 +25,11 @@ func (n *Network) Uplink() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	up, err := n.uplinks(links)
+	defaults, err := n.host.defaultRoutes()
+	if err != nil {
+		return "", err
+	}
+	up, err := n.uplinks(links, defaults)
 	if err != nil {
 		return "", err
 	}
@@ -33,16 +37,12 @@ func (n *Network) Uplink() (string, error) {
 }
 
 // uplinks returns the links that lead to the rest of the world, the best first.
-func (n *Network) uplinks(links map[int]*netlink.LinkAttrs) ([]string, error) {
+func (n *Network) uplinks(links map[int]*netlink.LinkAttrs, defaults []netlink.Route) ([]string, error) {
 	if name := n.cfg.Uplink; name != "" {
 		if _, ok := indexes(links)[name]; !ok {
 			return nil, fmt.Errorf("uplink %s: there is no such link; see `ip link`", name)
 		}
 		return []string{name}, nil
-	}
-	defaults, err := n.host.defaultRoutes()
-	if err != nil {
-		return nil, err
 	}
 	var up []string
 	for _, r := range defaults {
