@@ -125,7 +125,7 @@ func (c *Containers) examine(ctx context.Context, pod loops.PodSandbox, have []r
 	for n := range have {
 		switch have[n].Phase {
 		case phaseStopped:
-			settled, err := c.settle(ctx, have[n])
+			settled, err := c.settle(ctx, have[n], nil)
 			if err != nil {
 				return nil, err
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	tasktypes "github.com/containerd/containerd/api/types/task"
 	"github.com/containerd/errdefs"
 
 	"starling.dev/starling/loops"
@@ -17,25 +18,23 @@ const lastLines = 20
 // settle takes an ended task's result and deletes the task; the pod's lock is held.
 // The order matters: the kernel's count of out-of-memory kills goes with the cgroup,
 // the result must be durable before the task that has it goes, and the log is
-// complete only after the task is deleted.
-func (r *Runtime) settle(ctx context.Context, rec record) (record, error) {
-	process, err := r.process(ctx, rec.ID)
-	if errdefs.IsNotFound(err) {
-		rec.Phase = phaseNone
-		return rec, nil
-	}
-	if err != nil {
-		return rec, err
-	}
+// complete only after the task is deleted. seen is what an event said, or nil.
+func (r *Runtime) settle(ctx context.Context, rec record, seen *exitLabel) (record, error) {
 	if rec.Exit == nil && !rec.Stopping {
-		rec.Exit = r.exitLabel(rec, process.ExitStatus, process.ExitedAt.AsTime())
-		text, err := json.Marshal(rec.Exit)
+		exit, err := r.ending(ctx, rec, seen)
 		if err != nil {
-			return rec, fmt.Errorf("record the exit of container %s: %w", rec.ID, err)
-		}
-		if err := r.setLabels(ctx, rec.ID, map[string]string{labelExit: string(text)}); err != nil {
 			return rec, err
 		}
+		if exit != nil {
+			text, err := json.Marshal(exit)
+			if err != nil {
+				return rec, fmt.Errorf("record the exit of container %s: %w", rec.ID, err)
+			}
+			if err := r.setLabels(ctx, rec.ID, map[string]string{labelExit: string(text)}); err != nil {
+				return rec, err
+			}
+		}
+		rec.Exit = exit
 	}
 	if err := r.deleteTask(ctx, rec.ID); err != nil {
 		return rec, err
@@ -43,6 +42,23 @@ func (r *Runtime) settle(ctx context.Context, rec record) (record, error) {
 	rec.Phase = phaseNone
 	r.tell(rec)
 	return rec, nil
+}
+
+// ending finds out how a task ended: from the task, or, if its shim died and took
+// that knowledge along, from what was seen. It is nil for one that never started.
+func (r *Runtime) ending(ctx context.Context, rec record, seen *exitLabel) (*exitLabel, error) {
+	process, err := r.process(ctx, rec.ID)
+	switch {
+	case err == nil && process.Status == tasktypes.Status_STOPPED:
+		return r.exitLabel(rec, process.ExitStatus, process.ExitedAt.AsTime()), nil
+	case err != nil && !errdefs.IsNotFound(err):
+		return nil, err
+	case rec.Started.IsZero():
+		return nil, nil
+	case seen != nil:
+		return seen, nil
+	}
+	return &exitLabel{Code: lostCode, At: now()}, nil
 }
 
 // exitLabel adds to an exit whether the kernel ran out of the container's memory. A

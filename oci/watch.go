@@ -113,13 +113,14 @@ func (r *Runtime) handle(ctx context.Context, group *sync.WaitGroup, event *even
 		return probe != "" && e.ID == probe
 	case *eventsapi.TaskExit:
 		if e.ID == e.ContainerID { // others are processes of exec
-			group.Go(func() { r.settleID(ctx, e.ContainerID) })
+			seen := &exitLabel{Code: e.ExitStatus, At: e.ExitedAt.AsTime()}
+			group.Go(func() { r.settleID(ctx, e.ContainerID, seen) })
 		}
 	}
 	return false
 }
 
-// reconcile settles and tells what ended while nobody looked.
+// reconcile settles and tells what ended while nobody looked, with or without a trace.
 func (r *Runtime) reconcile(ctx context.Context, fail func()) {
 	all, err := r.allRecords(ctx)
 	if err != nil {
@@ -133,24 +134,22 @@ func (r *Runtime) reconcile(ctx context.Context, fail func()) {
 		newest[key] = max(newest[key], rec.Generation)
 	}
 	for _, rec := range all {
-		switch {
-		case rec.Phase == phaseStopped:
-			r.settleID(ctx, rec.ID)
-		case rec.Phase == phaseNone && rec.Generation == newest[rec.PodID+"/"+rec.Container]:
-			r.tell(rec)
+		latest := rec.Generation == newest[rec.PodID+"/"+rec.Container]
+		if rec.Phase == phaseStopped || (rec.Phase == phaseNone && latest) {
+			r.settleID(ctx, rec.ID, nil)
 		}
 	}
 }
 
 // settleID settles a container's exit, unless someone else has done so by now.
-func (r *Runtime) settleID(ctx context.Context, id string) {
-	err := r.settleLocked(ctx, id)
+func (r *Runtime) settleID(ctx context.Context, id string, seen *exitLabel) {
+	err := r.settleLocked(ctx, id, seen)
 	if err != nil && !errdefs.IsNotFound(err) && ctx.Err() == nil {
 		r.cfg.Logger.Warn("can't settle a container's exit", "container", id, "error", err)
 	}
 }
 
-func (r *Runtime) settleLocked(ctx context.Context, id string) error {
+func (r *Runtime) settleLocked(ctx context.Context, id string, seen *exitLabel) error {
 	container, err := r.client.ContainerService().Get(ctx, id)
 	if err != nil {
 		return err
@@ -165,9 +164,9 @@ func (r *Runtime) settleLocked(ctx context.Context, id string) error {
 		return err
 	}
 	rec, ok, err := r.recordOf(ctx, container)
-	if err != nil || !ok || rec.Phase != phaseStopped {
+	if err != nil || !ok || rec.Phase == phaseRunning || rec.Phase == phaseCreated {
 		return err
 	}
-	_, err = r.settle(ctx, rec)
+	_, err = r.settle(ctx, rec, seen)
 	return err
 }
