@@ -302,12 +302,12 @@ func TestLateChangeLeavesSnapshotsAlone(t *testing.T) {
 		parent = name
 	}
 	before, _ := state.Object(web)
-	text := print(before)
+	text := show(before)
 	applyAll(state, s.named["late"])
 	if after, _ := state.Object(web); after.Revs()[1].Change != late {
 		t.Error("the late change is not in its place")
 	}
-	if now := print(before); now != text {
+	if now := show(before); now != text {
 		t.Errorf("the snapshot changed from\n%s\nto\n%s", text, now)
 	}
 }

@@ -276,19 +276,19 @@ func TestObjectsAreSnapshots(t *testing.T) {
 			s.Apply(e.change, e.id)
 			for _, o := range s.Incarnations(e.change.Object) {
 				if _, ok := before[o]; !ok {
-					before[o] = print(o)
+					before[o] = show(o)
 				}
 			}
 		}
 		for o, text := range before {
-			if now := print(o); now != text {
+			if now := show(o); now != text {
 				rt.Fatalf("a snapshot changed from\n%s\nto\n%s", text, now)
 			}
 		}
 	})
 }
 
-func print(o *Object) string {
+func show(o *Object) string {
 	var b strings.Builder
 	dumpObject(&b, o)
 	return b.String()
