@@ -15,8 +15,6 @@ import (
 // is noted, and the object is looked at again when that changes.
 type Surroundings interface {
 	lifecycle.View
-	// Self is the name of this machine.
-	Self() string
 	// Belongs reports whether a machine is a member of the cluster.
 	Belongs(machine string) bool
 	// Object returns one object, which must not be changed.
@@ -81,13 +79,9 @@ func machineStanding(o *lifecycle.Object, machine string, v Surroundings) string
 	return StandingGood
 }
 
-// DeriveMachine adds, for the machine that this peer runs on, the routes to the
-// others: "cluster.routes.NAME" is a list of the machine's address and the prefixes
+// DeriveMachine adds the machine's routes to the others: "cluster.routes.NAME" is a list of the machine's address and the prefixes
 // behind it, its own /96 and the /128 of each pod that moved there.
 func DeriveMachine(o *lifecycle.Object, v Surroundings) api.Fields {
-	if o.Key.Name != v.Self() {
-		return nil
-	}
 	prefixes := map[string]netip.Prefix{}
 	routes := map[string][]string{}
 	for _, m := range v.Objects("Machine") {

@@ -24,8 +24,6 @@ func (v *view) Now() time.Time { return v.c.now }
 
 func (v *view) Random() uint64 { return v.c.rand() }
 
-func (v *view) Self() string { return v.c.self.Name }
-
 func (v *view) Member(machine string) lifecycle.Member {
 	v.topics = append(v.topics, memberTopic(machine))
 	return v.c.memberView(machine)
