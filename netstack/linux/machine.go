@@ -78,32 +78,31 @@ func (n *Network) applyMachineLocked(ctx context.Context) error {
 	if n.plan == nil {
 		plan.Routes = keepRoutes(plan.Routes, state.routes)
 	}
+	before := n.writes.Load()
 	if err := n.applyMachinePlan(plan, state); err != nil {
 		return err
 	}
+	// From here on pods may be attached, even if some machine can't be routed to.
 	n.mtu, n.links = smallestMTU(machine, state), machine.Uplinks
-	return unreached
+	err = n.host.syncRoutes(state.routes, plan.Routes, state.byName)
+	if n.writes.Load() != before {
+		err = errors.Join(err, n.checkDefaults(state.defaults))
+	}
+	return errors.Join(unreached, err)
 }
 
+// applyMachinePlan sets all of the plan but its routes.
 func (n *Network) applyMachinePlan(plan netstack.Plan, state machineState) error {
 	if err := n.host.syncTable(plan.Table); err != nil {
 		return err
 	}
-	before := n.writes.Load()
 	if err := n.host.setSysctls(plan.Sysctls); err != nil {
 		return err
-	}
-	var lost error
-	if n.writes.Load() != before {
-		lost = n.checkDefaults(state.defaults)
 	}
 	if err := n.host.setLoopbackUp(); err != nil {
 		return err
 	}
-	if err := n.host.syncAddresses(state.addresses, plan.Addresses, n.oursOnMachine, state.byName); err != nil {
-		return err
-	}
-	return errors.Join(lost, n.host.syncRoutes(state.routes, plan.Routes, state.byName))
+	return n.host.syncAddresses(state.addresses, plan.Addresses, n.oursOnMachine, state.byName)
 }
 
 func (s *space) setLoopbackUp() error {
