@@ -36,6 +36,9 @@ func (e *NoPeerError) Unwrap() error { return e.Err }
 // AsError turns an answer's error into what a person reads: an *api.Error for what the
 // peer said, a *NoPeerError where there is none. Other errors are returned as they are.
 func AsError(err error) error {
+	if known := (*api.Error)(nil); errors.As(err, &known) {
+		return err
+	}
 	if none := (*NoPeerError)(nil); errors.As(err, &none) {
 		return none
 	}

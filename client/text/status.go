@@ -102,7 +102,7 @@ func (s Style) Status(o *apiv1.ObjectState) string {
 
 func (s Style) headline(o *apiv1.ObjectState) string {
 	obj := o.GetObject()
-	line := fmt.Sprintf("%s rev %s is %s: %s", s.paint(sgrBold, client.KeyOf(obj.GetKey()).String()), orNone(obj.GetRev()), s.verdict(obj.GetVerdict()), obj.GetPhase())
+	line := fmt.Sprintf("%s rev %s: %s, %s", s.paint(sgrBold, client.KeyOf(obj.GetKey()).String()), orNone(obj.GetRev()), s.verdict(obj.GetVerdict()), obj.GetPhase())
 	if m := machineOf(obj); m != "" {
 		line += " on " + m
 	}

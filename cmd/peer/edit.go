@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -97,38 +99,49 @@ func (c *cli) headOf(ctx context.Context, key api.Key) (string, error) {
 // run lets the person edit until the text is valid, unchanged or empty. Where it ends
 // with an error, the text is kept, and the error says where.
 func (e *editing) run(ctx context.Context) error {
-	shown, err := os.ReadFile(e.file)
-	for err == nil {
-		var edited []byte
-		if edited, err = e.open(ctx); err != nil {
-			break
+	problem := error(nil)
+	for {
+		before, after, err := e.open(ctx)
+		if err != nil {
+			return fmt.Errorf("%w\nyour text is kept in %s", err, e.file)
 		}
-		if string(edited) == string(shown) || strings.TrimSpace(withoutComments(edited)) == "" {
+		same := bytes.Equal(before, after) || strings.TrimSpace(withoutComments(after)) == ""
+		if same && problem == nil {
 			e.c.say("nothing was changed")
 			return os.Remove(e.file)
 		}
-		problem := e.apply(ctx, edited)
-		if problem == nil {
+		if same {
+			return fmt.Errorf("%w\nyour text is kept in %s", problem, e.file)
+		}
+		body := withoutMarks(after)
+		if problem = e.apply(ctx, body); problem == nil {
 			return os.Remove(e.file)
 		}
 		if api.CodeOf(problem) != api.SpecInvalid {
 			return fmt.Errorf("%w\nyour text is kept in %s", problem, e.file)
 		}
-		shown = annotate(edited, problem)
-		err = os.WriteFile(e.file, shown, 0o600)
+		if err := os.WriteFile(e.file, annotate(body, problem), 0o600); err != nil {
+			return fmt.Errorf("write the file to edit: %w", err)
+		}
 	}
-	return fmt.Errorf("edit %s: %w; your text is in %s", e.key, err, e.file)
 }
 
-// open runs the editor, which may be a command with arguments.
-func (e *editing) open(ctx context.Context) ([]byte, error) {
+// open runs the editor, which may be a command with arguments, and returns the text
+// before and after.
+func (e *editing) open(ctx context.Context) (before, after []byte, err error) {
+	if before, err = os.ReadFile(e.file); err != nil {
+		return nil, nil, fmt.Errorf("read the edited file: %w", err)
+	}
 	editor := cmp.Or(e.c.env("VISUAL"), e.c.env("EDITOR"), "vi")
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", editor+` "$1"`, "sh", e.file)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.c.in, e.c.out, e.c.errs
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("run the editor %q: %w", editor, err)
+		return nil, nil, fmt.Errorf("run the editor %q: %w", editor, err)
 	}
-	return os.ReadFile(e.file)
+	if after, err = os.ReadFile(e.file); err != nil {
+		return nil, nil, fmt.Errorf("read the edited file: %w", err)
+	}
+	return before, after, nil
 }
 
 func (e *editing) apply(ctx context.Context, edited []byte) error {
@@ -148,18 +161,37 @@ func (e *editing) apply(ctx context.Context, edited []byte) error {
 // problemMark begins the lines that say what is wrong with the text.
 const problemMark = "#! "
 
-// annotate puts what is wrong above the text, and takes away what was wrong before.
-func annotate(edited []byte, problem error) []byte {
-	var b strings.Builder
+// annotate puts what is wrong above the text. Lines are counted as the person sees
+// them, below the annotation.
+func annotate(body []byte, problem error) []byte {
+	said := (*api.Error)(nil)
+	if errors.As(problem, &said) {
+		moved := *said
+		moved.Problems = slices.Clone(said.Problems)
+		for i := range moved.Problems {
+			if at := &moved.Problems[i].At; !at.IsZero() {
+				at.Line += strings.Count(problem.Error(), "\n") + 1
+			}
+		}
+		problem = &moved
+	}
+	var b bytes.Buffer
 	for line := range strings.Lines(problem.Error()) {
 		b.WriteString(problemMark + strings.TrimSuffix(line, "\n") + "\n")
 	}
-	for line := range strings.Lines(string(edited)) {
-		if !strings.HasPrefix(line, problemMark) {
-			b.WriteString(line)
+	b.Write(body)
+	return b.Bytes()
+}
+
+// withoutMarks takes the annotation away.
+func withoutMarks(text []byte) []byte {
+	var b bytes.Buffer
+	for line := range bytes.Lines(text) {
+		if !bytes.HasPrefix(line, []byte(problemMark)) {
+			b.Write(line)
 		}
 	}
-	return []byte(b.String())
+	return b.Bytes()
 }
 
 func withoutComments(text []byte) string {
