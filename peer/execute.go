@@ -134,6 +134,9 @@ func (e *engine) write(t *tracked, step *lifecycle.Step, reg crdt.Register) {
 		return
 	}
 	reg.Attempt = old.Attempt + 1
+	if old.Phase == lifecycle.PhaseStarted && old.Executor == e.c.self.Name && old.Reads == reg.Reads {
+		reg.Attempt = old.Attempt // the end of what this machine reported as started
+	}
 	now := e.c.now.UnixMilli()
 	reg.Queued = now
 	if q, ok := t.queued[step.Name]; ok {
