@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -73,10 +74,16 @@ func splitProblems(text string) (message string, problems []api.Problem) {
 	for line := range strings.Lines(rest) {
 		line = strings.TrimSuffix(line, "\n")
 		path, what, ok := strings.Cut(line, ": ")
-		if !ok || strings.Contains(path, " ") {
+		if !ok || !isField(path) {
 			path, what = "", line
 		}
 		problems = append(problems, api.Problem{Path: path, Message: what})
 	}
 	return message, problems
+}
+
+// isField tells a field's path from the first words of a sentence.
+func isField(path string) bool {
+	top, _, _ := strings.Cut(path, ".")
+	return slices.Contains([]string{"kind", "namespace", "name", "spec", "lifecycle", "status"}, top)
 }
