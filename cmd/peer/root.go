@@ -27,7 +27,6 @@ func rootCommand(c *cli) *cobra.Command {
 		logsCommand(c), execCommand(c), forwardCommand(c), waitCommand(c),
 		machineCommand(c), inviteCommand(c), imageCommand(c), doctorCommand(c), debugCommand(c),
 		alias(statusCommand(c), "describe [OBJ]"), alias(planCommand(c), "diff"),
-		upCommand(), joinCommand(), installCommand(),
 		upCommand(), joinCommand(), installCommand(), leaveCommand(), labCommand(),
 		loggerCommand(oci.RunLogger), demoImageCommand(),
 		exitCodesTopic(),
