@@ -24,6 +24,7 @@ type options struct {
 	exitAfter time.Duration
 	allocate  int64
 	failReady bool
+	get       string
 }
 
 func main() {
@@ -33,7 +34,11 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	code, err := run(ctx, opts, os.Stdout)
+	do := run
+	if opts.get != "" {
+		do = fetch
+	}
+	code, err := do(ctx, opts, os.Stdout)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hello:", err)
 	}
@@ -48,7 +53,34 @@ func parse(args []string) (options, error) {
 	flags.DurationVar(&o.exitAfter, "exit-after", -1, "exit after this `duration`; negative for never")
 	flags.Int64Var(&o.allocate, "allocate", 0, "`bytes` of memory to fill at the start")
 	flags.BoolVar(&o.failReady, "fail-ready", false, "answer /ready with 503")
+	flags.StringVar(&o.get, "get", "", "instead of serving, print what `URL` answers")
 	return o, flags.Parse(args)
+}
+
+// getTimeout bounds --get as a whole.
+const getTimeout = 5 * time.Second
+
+// fetch is the image's client, since there is no other in it: it prints an answer,
+// and returns 0 if that is a good one.
+func fetch(ctx context.Context, o options, out io.Writer) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, getTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, o.get, nil)
+	if err != nil {
+		return 1, fmt.Errorf("ask %s: %w", o.get, err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 1, err
+	}
+	defer answer.Body.Close()
+	if _, err := io.Copy(out, answer.Body); err != nil {
+		return 1, fmt.Errorf("read the answer of %s: %w", o.get, err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return 1, fmt.Errorf("%s answered %s", o.get, answer.Status)
+	}
+	return 0, nil
 }
 
 // run serves until ctx is done or the time to exit has come, and returns the exit

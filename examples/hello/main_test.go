@@ -47,3 +47,19 @@ func TestExitsWhenTold(t *testing.T) {
 		}
 	})
 }
+
+func TestGetsWhatAnotherAnswers(t *testing.T) {
+	for _, c := range []struct {
+		fail bool
+		code int
+		body string
+	}{{false, 0, "ready\n"}, {true, 1, "told not to be ready\n"}} {
+		server := httptest.NewServer(handler(options{failReady: c.fail}))
+		var out bytes.Buffer
+		code, err := fetch(context.Background(), options{get: server.URL + "/ready"}, &out)
+		server.Close()
+		if code != c.code || (err != nil) != c.fail || out.String() != c.body {
+			t.Errorf("fail-ready=%v: fetch returned %d, %v and printed %q", c.fail, code, err, out.String())
+		}
+	}
+}
