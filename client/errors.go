@@ -51,15 +51,15 @@ func AsError(err error) error {
 		message, problems := splitProblems(said.Message())
 		return &api.Error{Code: code, Message: message, Problems: problems, Cause: err}
 	}
-	switch said.Code() {
-	case connect.CodeCanceled, connect.CodeDeadlineExceeded:
-		return err // of our own context
-	case connect.CodeUnimplemented:
+	switch {
+	case said.Code() == connect.CodeUnimplemented:
 		return fmt.Errorf("the peer does not know this command; it runs another version of the program: %w", err)
-	case connect.CodeUnavailable:
+	case connect.IsWireError(said):
+		return &api.Error{Code: api.Internal, Message: said.Message(), Cause: err}
+	case said.Code() == connect.CodeUnavailable:
 		return fmt.Errorf("the peer ended before it answered; ask again: %w", err)
 	}
-	return err
+	return err // of our own context, most likely
 }
 
 // Is reports whether a peer answered with the given code.

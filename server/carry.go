@@ -37,7 +37,7 @@ func relay[In, Out any](client *connect.BidiStream[In, Out], other *connect.Bidi
 			return nil
 		}
 		if err != nil {
-			return err
+			return wire(err)
 		}
 		if err := client.Send(out); err != nil {
 			return err

@@ -92,7 +92,8 @@ func (s *Server) withNet(ctx context.Context, req *apiv1.StatusRequest, out *api
 		return nil, err
 	}
 	if other != nil {
-		return other.Status(ctx, req)
+		theirs, err := other.Status(ctx, req)
+		return theirs, wire(err)
 	}
 	out.Net, err = s.cfg.Network.State(ctx)
 	return out, wire(err)

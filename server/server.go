@@ -119,7 +119,7 @@ func wire(err error) error {
 	}
 	var known *connect.Error
 	if errors.As(err, &known) {
-		return err
+		return passOn(known)
 	}
 	code := api.CodeOf(err)
 	out := connect.NewError(status(code), err)
@@ -130,13 +130,26 @@ func wire(err error) error {
 // CodeHeader carries the code of an error (api.Errorf) beside its message.
 const CodeHeader = apiv1.CodeHeader
 
+// passOn repeats what another machine answered: the code beside its message would be
+// lost if its error were returned as it is.
+func passOn(err *connect.Error) error {
+	if !connect.IsWireError(err) {
+		return err
+	}
+	out := connect.NewError(err.Code(), errors.New(err.Message()))
+	if code := err.Meta().Get(CodeHeader); code != "" {
+		out.Meta().Set(CodeHeader, code)
+	}
+	return out
+}
+
 func status(code string) connect.Code {
 	switch code {
 	case api.NotFound:
 		return connect.CodeNotFound
 	case api.AlreadyExists, api.NameTaken:
 		return connect.CodeAlreadyExists
-	case api.SpecInvalid, api.TooLarge, api.AmbiguousRev, api.WrongOwner:
+	case api.Invalid, api.SpecInvalid, api.TooLarge, api.AmbiguousRev, api.WrongOwner:
 		return connect.CodeInvalidArgument
 	case api.Conflict:
 		return connect.CodeAborted

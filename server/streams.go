@@ -117,7 +117,7 @@ func (s *Server) Logs(ctx context.Context, req *apiv1.LogsRequest, out *connect.
 func passLogs(ctx context.Context, other apiv1connect.StarlingClient, req *apiv1.LogsRequest, out *connect.ServerStream[apiv1.LogLine]) error {
 	in, err := other.Logs(ctx, req)
 	if err != nil {
-		return err
+		return wire(err)
 	}
 	defer in.Close()
 	for in.Receive() {
@@ -128,7 +128,7 @@ func passLogs(ctx context.Context, other apiv1connect.StarlingClient, req *apiv1
 	if ctx.Err() != nil {
 		return nil
 	}
-	return in.Err()
+	return wire(in.Err())
 }
 
 // Exec runs a command in a container.
@@ -167,7 +167,7 @@ func (s *Server) execHere(ctx context.Context, p place, start *apiv1.ExecStart, 
 	})
 	stdin.Close()
 	if err != nil {
-		return wire(api.Errorf(api.Invalid, "run %q in container %s: %w", start.GetArgs()[0], p.container, err))
+		return wire(api.Errorf(api.Invalid, "%w", err))
 	}
 	return out.send(&apiv1.ExecOutput{Exited: true, ExitCode: code})
 }

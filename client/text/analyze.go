@@ -77,8 +77,13 @@ func finished(st *apiv1.StepStatus) bool {
 	return !st.GetTarget() && st.GetStartedMs() > 0 && st.GetFinishedMs() >= st.GetStartedMs()
 }
 
-// dueMs is when a step could have begun.
-func dueMs(st *apiv1.StepStatus) int64 { return cmp.Or(st.GetQueuedMs(), st.GetStartedMs()) }
+// dueMs is when a step could have begun: never after it did.
+func dueMs(st *apiv1.StepStatus) int64 {
+	if q := st.GetQueuedMs(); q > 0 && q < st.GetStartedMs() {
+		return q
+	}
+	return st.GetStartedMs()
+}
 
 // before is the last of a step's requirements to finish, through targets, if the step
 // fell due with it; nil where the run began with the step.

@@ -136,12 +136,7 @@ func (s Style) stepRow(prefix string, st *apiv1.StepStatus) []string {
 	return row
 }
 
-func waited(st *apiv1.StepStatus) int64 {
-	if st.GetQueuedMs() == 0 {
-		return 0
-	}
-	return st.GetStartedMs() - st.GetQueuedMs()
-}
+func waited(st *apiv1.StepStatus) int64 { return st.GetStartedMs() - dueMs(st) }
 
 // worked is how long the last attempt took, or has taken so far.
 func (s Style) worked(st *apiv1.StepStatus) string {

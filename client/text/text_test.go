@@ -216,6 +216,7 @@ func TestTreeOfNonsense(t *testing.T) {
 		{Step: "a", Target: true, Requires: []string{"b", "missing"}}, {Step: "b", Target: true, Requires: []string{"a", "b"}},
 		{Step: "c", StartedMs: 1, FinishedMs: 1, Requires: []string{"a", "c"}},
 	}
+	style().Analyze(&apiv1.ObjectState{Steps: []*apiv1.StepStatus{{Step: "x", QueuedMs: 900, StartedMs: 500, FinishedMs: 600}}})
 	tree, others := treeOf("a", steps)
 	if len(tree) == 0 || len(others) != 1 {
 		t.Errorf("the tree has %d branches, and %d steps are beside it; want some and 1", len(tree), len(others))

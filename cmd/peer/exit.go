@@ -77,7 +77,11 @@ func (c *cli) exit(ctx context.Context, err error) int {
 // remedy is what the code of an error tells to do, where the message does not yet.
 func remedy(err error) string {
 	said := (*api.Error)(nil)
-	if !errors.As(err, &said) || len(said.Problems) > 0 || said.Code == api.SpecInvalid || strings.Contains(said.Message, "`peer ") {
+	if !errors.As(err, &said) || len(said.Problems) > 0 || strings.Contains(said.Message, "`peer ") {
+		return ""
+	}
+	switch said.Code {
+	case api.Invalid, api.SpecInvalid, api.NotFound, api.Internal: // the message says all that there is to say
 		return ""
 	}
 	doc, _ := api.CodeByName(said.Code)

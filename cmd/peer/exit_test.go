@@ -22,7 +22,7 @@ func TestErrorsSayWhatAndWhatToDo(t *testing.T) {
 		{refusal(connect.CodeResourceExhausted, api.Errorf(api.DiskFull, "the disk of m1 is full")), "peer: the disk of m1 is full\nFree some space; writing goes on by itself.\n"},
 		{refusal(connect.CodeNotFound, api.Errorf(api.NotFound, "pod/web does not exist; list what does with `peer get pods`")), "peer: pod/web does not exist; list what does with `peer get pods`\n"},
 		{unknown(), "peer: the peer does not know this command; it runs another version of the program"},
-		{connect.NewError(connect.CodeInternal, errors.New("it broke")), "peer: internal: it broke\n"},
+		{connect.NewError(connect.CodeInternal, errors.New("it broke")), "peer: it broke\n"},
 	} {
 		f := &fake{why: func(*apiv1.WhyRequest) (*apiv1.WhyResponse, error) { return nil, c.err }}
 		o := f.run(t, "why", "web")
