@@ -24,9 +24,12 @@ type PlanStep struct {
 
 // Plan tells, before anything happens, which steps an edit would run again and
 // where. Decisions are made for real, on the local view; a step that acts is taken
-// to write what it wrote before.
-func (g *Graph) Plan(before, after *Object, goal string, env Env, view View) []PlanStep {
-	p := &planner{g: g, before: before, after: clone(after), env: env, view: view}
+// to write what it wrote before. derive adds to the object what its kind computes from
+// other objects, and is called again after each decision: a pod that would move reads
+// of its new machine.
+func (g *Graph) Plan(before, after *Object, goal string, env Env, view View, derive func(*Object) *Object) []PlanStep {
+	p := &planner{g: g, before: derive(before), after: derive(clone(after)), env: env, view: view, derive: derive}
+	before = p.before
 	needed := g.closure(goal)
 	var steps []PlanStep
 	for _, n := range g.nodes {
@@ -49,6 +52,7 @@ type planner struct {
 	after  *Object
 	env    Env
 	view   View
+	derive func(*Object) *Object
 }
 
 func clone(o *Object) *Object {
@@ -81,8 +85,8 @@ func (p *planner) up(n *node) PlanStep {
 		s.Action = "rerun"
 	}
 	s.Because = changed(selectFields(p.before, n.reads), fields)
-	if p.moves(n, r) && r.Phase == PhaseDone {
-		s.Because = append(s.Because, "status.machine")
+	if p.moves(n, r) && r.Phase == PhaseDone && !slices.Contains(s.Because, machineField) {
+		s.Because = append(s.Because, machineField)
 	}
 	if n.step.Decide != nil {
 		p.decide(n, &s, inputs(p.after, n, fields, s.Machine))
@@ -104,6 +108,7 @@ func (p *planner) decide(n *node, s *PlanStep, in Inputs) {
 	if m, ok := out[machineField]; ok {
 		p.env.Machine = unquote(m)
 	}
+	p.after = p.derive(p.after)
 }
 
 // machineField names the machine that steps on a machine run on.

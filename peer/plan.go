@@ -54,23 +54,37 @@ func (c *Core) planOne(p *ObjectPlan, edit Edit, ch crdt.Change) {
 	if edit.Kind == EditDelete {
 		goal = lifecycle.Deleted
 	}
-	v := &view{c: c}
-	derive := func(o *lifecycle.Object) *lifecycle.Object {
+	env := e.env(t, before)
+	p.From = env.Machine
+	v := &planView{view: view{c: c}, pod: ch.Object}
+	p.Steps = t.kind.Graph.Plan(before, &after, goal, env, v, func(o *lifecycle.Object) *lifecycle.Object {
+		v.machine = e.machineOf(ch.Object, o)
 		if t.kind.Derive == nil {
 			return o
 		}
 		return e.withDerived(o, t.kind.Derive(o, v))
-	}
-	b, a := derive(before), derive(&after)
-	env := e.env(t, b)
-	p.From = env.Machine
-	p.Steps = t.kind.Graph.Plan(b, a, goal, env, v)
+	})
 	p.To = p.From
 	for _, s := range p.Steps {
 		if m, ok := s.Outputs["status.machine"]; ok {
 			p.To = unquote(m)
 		}
 	}
+}
+
+// planView plans for whatever machine the pod would be on. Another machine's ledger
+// is its own, so what is placed there stands for it.
+type planView struct {
+	view
+	pod     crdt.Ref
+	machine string
+}
+
+func (v *planView) Held(exceptID string) lifecycle.Reservation {
+	if v.machine == v.c.self.Name {
+		return v.view.Held(exceptID)
+	}
+	return v.c.engine.reserved(v.machine, v.pod)
 }
 
 func outcomeIsNew(o Outcome) bool { return o.Result == "created" }
