@@ -18,7 +18,7 @@ func execCommand(c *cli) *cobra.Command {
 	start := &apiv1.ExecStart{}
 	var stdin bool
 	cmd := &cobra.Command{
-		Use: "exec OBJ -- COMMAND", Short: "Run a command in a container",
+		Use: "exec [-it] OBJ -- COMMAND", Short: "Run a command in a container",
 		Long:              "Run a command in a container, on whatever machine that is, and end with its exit code.",
 		Example:           "  peer exec -it web -- /bin/sh\n  peer exec web -- cat /etc/hosts",
 		Args:              execArgs,
