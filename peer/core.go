@@ -148,6 +148,14 @@ func (c *Core) receive(from crdt.MachineID, m Message) {
 		c.replica.receiveVector(from, m)
 	case Ack:
 		c.replica.receiveAck(from, m)
+	case Have:
+		c.replica.receiveHave(from, m)
+	case Graft:
+		c.replica.receiveGraft(from, m)
+	case Prune:
+		c.replica.setLazy(from)
+	case Pull:
+		c.replica.receivePull(from, m)
 	case AuthOffer:
 		c.receiveAuthOffer(from, m)
 	case AuthRecords:

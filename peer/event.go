@@ -128,6 +128,9 @@ type Ready struct {
 	Cancel []uint64
 	// Answers go to those who asked. Only after Commit.
 	Answers []Answer
+	// Rebuild: what the core holds is no longer what the log on disk says (an actor
+	// was convicted of two histories). After this turn it must be built anew.
+	Rebuild bool
 	// Wake is when the core wants a Tick if nothing else happens; zero for never.
 	Wake time.Time
 }
@@ -138,10 +141,14 @@ type Envelope struct {
 	Message Message
 }
 
-// Serve asks the driver to read the ranges from disk and send them as Push messages.
+// Serve asks the driver to read the ranges from disk and send them as Push messages,
+// the last of which says so, at most ServeLimit bytes in all: the receiver pulls what
+// is left when it is ready for more.
 type Serve struct {
 	To     crdt.MachineID
 	Ranges []crdt.Range
+	// Fresh: the answer to a Graft, to be passed on.
+	Fresh bool
 }
 
 // Action is a step to be run, or undone, on the machine.

@@ -138,7 +138,7 @@ func (c *cluster) turn(n *node) bool {
 		for _, rg := range s.Ranges {
 			for _, b := range n.batch {
 				if b.Actor == rg.Actor && b.Last() >= rg.From && b.First <= rg.To {
-					c.deliver(n, Envelope{s.To, Push{Batches: [][]byte{b.Encode()}}})
+					c.deliver(n, Envelope{s.To, Push{Batches: [][]byte{b.Encode()}, Fresh: s.Fresh, Last: true}})
 				}
 			}
 		}

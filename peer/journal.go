@@ -2,9 +2,13 @@ package peer
 
 import (
 	"bytes"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
@@ -38,6 +42,8 @@ type journal struct {
 	turn   [][]byte
 	before crdt.HighWater // own actor of the life before
 	recent recent
+	// refused counts batches whose clock ran too far ahead.
+	refused int64
 	// loading collects the objects that were folded while the disk is read; nil later.
 	loading map[crdt.Ref]bool
 }
@@ -59,12 +65,16 @@ func (j *journal) load(rec Recovery) (err error) {
 	if b := rec.Local[keyClock]; len(b) == 8 {
 		j.clock.Observe(getUint64(b))
 	}
+	if err := j.loadForks(rec.Local); err != nil {
+		return err
+	}
 	j.loading = map[crdt.Ref]bool{}
 	j.before, err = rec.Batches(func(b crdt.Batch) error {
 		a, err := j.log.Accept(b)
 		if err != nil {
 			return fmt.Errorf("entry %d of actor %s: %w", b.First, b.Actor, err)
 		}
+		j.c.replica.moved(b.Actor)
 		j.fold(a.Changes)
 		return nil
 	})
@@ -100,16 +110,92 @@ func (j *journal) apply(ch crdt.Change, id crdt.ID) {
 	}
 }
 
+// maxAhead is how far an entry's clock may run before this machine's: beyond, the
+// batch is refused at the door and comes again by anti-entropy.
+const maxAhead = 5 * time.Minute
+
 // accept takes a batch of another actor whose signature was checked. It reports
 // whether it brought entries.
 func (j *journal) accept(b crdt.Batch) (crdt.Accepted, bool) {
+	if !j.timely(b) {
+		return crdt.Accepted{Head: j.log.Head(b.Actor)}, false
+	}
 	a, err := j.log.Accept(b)
-	if err != nil || (a.Verdict != crdt.New && a.Verdict != crdt.Overlap) {
+	switch {
+	case err != nil:
+		return a, false
+	case a.Verdict == crdt.Equivocation:
+		j.convict(b, a)
+		return a, false
+	case a.Verdict != crdt.New && a.Verdict != crdt.Overlap:
 		return a, false
 	}
 	j.c.out.Commit.Batches = append(j.c.out.Commit.Batches, b)
+	j.c.replica.moved(b.Actor)
 	j.fold(a.Changes)
 	return a, true
+}
+
+// timely reports whether the batch can be judged now: no clock in it runs too far
+// ahead, and what builds on changes that are not here has room to wait.
+func (j *journal) timely(b crdt.Batch) bool {
+	var changes []crdt.Change
+	var ids []crdt.ID
+	for _, raw := range b.Changes {
+		ch, err := crdt.DecodeChange(raw)
+		if err != nil {
+			continue
+		}
+		if crdt.Ahead(ch.HLC, j.c.now.UnixMilli()) > maxAhead {
+			j.refused++
+			return false
+		}
+		changes, ids = append(changes, ch), append(ids, crdt.ChangeID(raw))
+	}
+	return j.state.Admits(changes, ids)
+}
+
+// convict keeps the proof that an actor signed two histories, passes it on, and has the
+// core built anew without what came after the fork.
+func (j *journal) convict(b crdt.Batch, a crdt.Accepted) {
+	raw := b.Encode()
+	proof, err := json.Marshal(fork{Seq: a.From, Batch: raw})
+	if err != nil {
+		panic(fmt.Sprintf("a proof is plain data: %v", err))
+	}
+	j.c.put(forkPrefix+hex.EncodeToString(b.Actor[:]), proof)
+	j.c.out.Rebuild = true
+	for _, to := range j.c.members.connected() {
+		j.c.send(to, Push{Batches: [][]byte{raw}, Fresh: true})
+	}
+}
+
+// forkPrefix begins the keys of proofs against actors.
+const forkPrefix = "fork/"
+
+// fork is one half of the proof: a batch that contradicts the log from an entry on.
+type fork struct {
+	Seq   uint64
+	Batch []byte
+}
+
+// loadForks refuses the actors that were convicted before.
+func (j *journal) loadForks(local map[string][]byte) error {
+	for _, key := range sortedKeys(local) {
+		if !strings.HasPrefix(key, forkPrefix) {
+			continue
+		}
+		var f fork
+		if err := json.Unmarshal(local[key], &f); err != nil {
+			return fmt.Errorf("read %q: %w", key, err)
+		}
+		b, err := crdt.DecodeBatch(f.Batch)
+		if err != nil {
+			return fmt.Errorf("read %q: %w", key, err)
+		}
+		j.log.Convict(crdt.Fork{Actor: b.Actor, Seq: f.Seq, Batch: b})
+	}
+	return nil
 }
 
 // write signs a change as this machine, appends it to the own log and folds it at
@@ -159,6 +245,7 @@ func (j *journal) seal() {
 	if _, err := j.log.Accept(b); err != nil {
 		panic(fmt.Sprintf("own batch refused by the own log: %v", err))
 	}
+	j.c.replica.moved(j.actor)
 	j.c.out.Commit.Batches = append(j.c.out.Commit.Batches, b)
 	j.c.out.Commit.HighWater = crdt.HighWater{Actor: j.actor, Head: b.Head()}
 	j.c.put(keyClock, putUint64(j.clock.Last()))

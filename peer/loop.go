@@ -105,6 +105,11 @@ func (l *Loop) Run(ctx context.Context) error {
 			l.fail(api.Errorf(api.Internal, "the peer is stopping"))
 			return nil
 		}
+		if errors.Is(err, errRebuild) {
+			l.cfg.Logger.Warn("an actor has signed two histories; what it wrote after the fork no longer counts")
+			l.fail(asError(err))
+			continue
+		}
 		l.cfg.Logger.Error("nothing can be written", "error", err, "again", reopenAfter)
 		l.setDown(err)
 		l.fail(asError(err))
@@ -114,6 +119,9 @@ func (l *Loop) Run(ctx context.Context) error {
 		}
 	}
 }
+
+// errRebuild ends a core that has to be built anew from the disk.
+var errRebuild = errors.New("the core is rebuilt")
 
 func (l *Loop) setDown(err error) {
 	l.mu.Lock()
@@ -255,6 +263,9 @@ func (d *driver) turn(ctx context.Context) error {
 	if !r.Commit.Empty() {
 		d.l.wakeWatchers()
 	}
+	if r.Rebuild {
+		return errRebuild
+	}
 	return nil
 }
 
@@ -272,21 +283,21 @@ func (d *driver) send(e Envelope) {
 	}
 }
 
-// serveBytes bounds what is read from disk for one message.
-const serveBytes = 1 << 20
+// serveBytes bounds what is read from disk for one message, ServeLimit what one Pull
+// is answered with.
+const (
+	serveBytes = 1 << 20
+	ServeLimit = 8 << 20
+)
 
-// serve sends ranges of the log. A range too long for one message is sent in part:
-// the receiver's next vector asks for the rest.
+// serve sends ranges of the log, as far as one answer goes.
 func (d *driver) serve(s Serve) {
 	var batches [][]byte
-	size := 0
-	flush := func() {
-		if len(batches) > 0 {
-			d.send(Envelope{s.To, Push{Batches: batches}})
-		}
-		batches, size = nil, 0
-	}
+	size, sent := 0, 0
 	for _, r := range s.Ranges {
+		if sent+size >= ServeLimit {
+			break
+		}
 		got, err := d.disk.ReadRange(r, serveBytes)
 		if err != nil {
 			d.l.cfg.Logger.Warn("can't read the log", "actor", r.Actor, "from", r.From, "error", err)
@@ -294,12 +305,16 @@ func (d *driver) serve(s Serve) {
 		}
 		for _, raw := range got {
 			if size+len(raw) > serveBytes {
-				flush()
+				d.send(Envelope{s.To, Push{Batches: batches, Fresh: s.Fresh}})
+				sent += size
+				batches, size = nil, 0
 			}
 			batches, size = append(batches, raw), size+len(raw)
 		}
 	}
-	flush()
+	if len(batches) > 0 {
+		d.send(Envelope{s.To, Push{Batches: batches, Fresh: s.Fresh, Last: true}})
+	}
 }
 
 // start runs an action in a goroutine of its own; its end is an event.

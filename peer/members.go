@@ -104,9 +104,11 @@ func (c *Core) receiveMembership(e Membership) {
 
 func (c *Core) receiveConnection(e Connection) {
 	c.members.get(e.Machine, c.now).connected = e.Up
-	if e.Up {
-		c.replica.greet(e.Machine)
+	if !e.Up {
+		c.replica.gone(e.Machine)
+		return
 	}
+	c.replica.greet(e.Machine)
 }
 
 // memberView tells the engine how a machine is seen.

@@ -166,3 +166,8 @@ func (c *Core) ByID(id string) (*lifecycle.Object, bool) {
 	}
 	return nil, false
 }
+
+// Digest is anti-entropy's first word: the hashes of all that this peer holds.
+func (c *Core) Digest() Digest {
+	return Digest{Heads: c.journal.log.Digest(), Auth: c.trust.Digest()}
+}

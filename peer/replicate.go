@@ -1,7 +1,7 @@
 package peer
 
 import (
-	"maps"
+	"slices"
 	"time"
 
 	"starling.dev/starling/crdt"
@@ -10,10 +10,14 @@ import (
 // syncEvery is the period of anti-entropy with one peer of the view.
 const syncEvery = time.Second
 
-// maxFanout bounds how many peers a fresh batch is pushed to by one peer.
-const maxFanout = 8
+// pullPatience is how long an answer to a Pull may take before somebody else is asked.
+const pullPatience = 2 * time.Second
 
-// replicator spreads entries: push at once, anti-entropy by heads each second.
+// maxRanges bounds the ranges of one Pull or answer.
+const maxRanges = 1024
+
+// replicator spreads entries: the push tree (tree.go) at once, anti-entropy by heads
+// each second. Both only bring batches to the journal; neither trusts the other.
 type replicator struct {
 	c        *Core
 	nextSync time.Time
@@ -21,33 +25,38 @@ type replicator struct {
 	acked map[crdt.MachineID]uint64
 	// synced: some member was found to hold nothing that is missing here.
 	synced bool
+
+	// lazy are the links of the push tree over which entries are only announced.
+	lazy    map[crdt.MachineID]bool
+	missing map[crdt.ActorID]*missing
+
+	// Every change of a head gets a number. version is the latest, changed the number
+	// of each actor's last change, equal the number at which a peer was found to hold
+	// the same: what changed later is all that need be compared.
+	version uint64
+	changed map[crdt.ActorID]uint64
+	equal   map[crdt.MachineID]uint64
+	pulls   map[crdt.ActorID]pull
+}
+
+// pull is a range that was asked for.
+type pull struct {
+	to  uint64
+	of  crdt.MachineID
+	due time.Time
 }
 
 func newReplicator(c *Core) *replicator {
-	return &replicator{c: c, acked: map[crdt.MachineID]uint64{}}
-}
-
-// push sends the own batch to peers of the view.
-func (r *replicator) push(b crdt.Batch) {
-	raw := b.Encode()
-	for _, to := range r.fanout(crdt.MachineID{}, r.c.self.ID) {
-		r.c.send(to, Push{Batches: [][]byte{raw}, Fresh: true})
+	return &replicator{
+		c: c, acked: map[crdt.MachineID]uint64{}, lazy: map[crdt.MachineID]bool{}, missing: map[crdt.ActorID]*missing{},
+		changed: map[crdt.ActorID]uint64{}, equal: map[crdt.MachineID]uint64{}, pulls: map[crdt.ActorID]pull{},
 	}
 }
 
-// fanout draws at most maxFanout connected members, the two named ones left out.
-func (r *replicator) fanout(from, origin crdt.MachineID) []crdt.MachineID {
-	var ids []crdt.MachineID
-	for _, id := range r.c.members.connected() {
-		if id != from && id != origin {
-			ids = append(ids, id)
-		}
-	}
-	if len(ids) > maxFanout {
-		r.c.random.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-		ids = ids[:maxFanout]
-	}
-	return ids
+// moved notes that an actor's head is another.
+func (r *replicator) moved(actor crdt.ActorID) {
+	r.version++
+	r.changed[actor] = r.version
 }
 
 // receivePush takes batches, passes fresh ones on, and acknowledges the rest of
@@ -65,26 +74,33 @@ func (r *replicator) receivePush(from crdt.MachineID, m Push) {
 		if a.Head.Seq > 0 {
 			heads[b.Actor] = a.Head
 		}
-		if fresh && m.Fresh {
-			r.relay(from, b, raw)
+		if m.Fresh {
+			r.arrived(from, fresh || a.Verdict == crdt.Gap || a.Verdict == crdt.Unknown)
+			if fresh {
+				r.spread(from, b, raw)
+			}
 		}
 	}
-	if len(heads) > 0 {
-		r.c.send(from, Ack{Heads: heads})
+	if origin := r.ownedBy(from, heads); len(origin) > 0 {
+		r.c.send(from, Ack{Heads: origin})
 	}
-	if gap && m.Fresh {
-		r.c.send(from, Vector{Heads: r.c.journal.log.Heads()})
+	switch {
+	case gap && m.Fresh:
+		r.c.send(from, Vector{Heads: r.c.journal.log.Heads(), Reply: true, Full: true})
+	case m.Last:
+		r.pullOn(from)
 	}
 }
 
-func (r *replicator) relay(from crdt.MachineID, b crdt.Batch, raw []byte) {
-	origin := crdt.MachineID{}
-	if pub, ok := r.c.journal.log.Key(b.Actor); ok {
-		origin = crdt.MachineIDOf(pub)
+// ownedBy keeps the heads of the sender's own actors: whoever wrote an entry wants to
+// know who has it on disk.
+func (r *replicator) ownedBy(machine crdt.MachineID, heads crdt.Heads) crdt.Heads {
+	for actor := range heads {
+		if pub, ok := r.c.journal.log.Key(actor); !ok || crdt.MachineIDOf(pub) != machine {
+			delete(heads, actor)
+		}
 	}
-	for _, to := range r.fanout(from, origin) {
-		r.c.out.Relay = append(r.c.out.Relay, Envelope{to, Push{Batches: [][]byte{raw}, Fresh: true}})
-	}
+	return heads
 }
 
 // greet starts the exchange with a member that has just become reachable.
@@ -92,8 +108,20 @@ func (r *replicator) greet(to crdt.MachineID) {
 	r.c.send(to, Digest{Heads: r.c.journal.log.Digest(), Auth: r.c.trust.Digest()})
 }
 
+// gone forgets what was known of a link.
+func (r *replicator) gone(p crdt.MachineID) {
+	delete(r.lazy, p)
+	delete(r.equal, p)
+	for actor, pl := range r.pulls {
+		if pl.of == p {
+			delete(r.pulls, actor)
+		}
+	}
+}
+
 // periodic compares with one random peer, about once a second.
 func (r *replicator) periodic() {
+	r.graft()
 	if r.c.now.Before(r.nextSync) {
 		return
 	}
@@ -105,34 +133,121 @@ func (r *replicator) periodic() {
 	}
 }
 
-func (r *replicator) nextWake() time.Time { return r.nextSync }
+func (r *replicator) nextWake() time.Time { return earliest(r.nextSync, r.graftWake()) }
 
 func (r *replicator) receiveDigest(from crdt.MachineID, m Digest) {
 	if m.Auth != r.c.trust.Digest() {
 		r.c.send(from, AuthOffer{Heads: r.c.trust.Heads(), Reply: true})
 	}
 	if m.Heads != r.c.journal.log.Digest() {
-		r.c.send(from, Vector{Heads: r.c.journal.log.Heads(), Reply: true})
+		r.c.send(from, r.vector(from, true))
 		return
 	}
 	r.synced = true
+	r.equal[from] = r.version
 	if own := r.c.journal.actor; !own.IsZero() {
 		r.noteAcked(from, crdt.Heads{own: r.c.journal.log.Head(own)})
 	}
 }
 
-// receiveVector serves what the other lacks, and asks for what is missing here.
+// vector lists the heads that changed since the peer was found equal; all of them if it
+// never was.
+func (r *replicator) vector(to crdt.MachineID, reply bool) Vector {
+	since, known := r.equal[to]
+	if !known {
+		return Vector{Heads: r.c.journal.log.Heads(), Reply: reply, Full: true}
+	}
+	heads := crdt.Heads{}
+	for actor, at := range r.changed {
+		if at > since {
+			heads[actor] = r.c.journal.log.Head(actor)
+		}
+	}
+	// If this does not settle it, the next exchange compares everything.
+	delete(r.equal, to)
+	return Vector{Heads: heads, Reply: reply}
+}
+
+// receiveVector pulls what is missing here; the other does the same with the reply.
 func (r *replicator) receiveVector(from crdt.MachineID, m Vector) {
 	r.noteAcked(from, m.Heads)
-	own := r.c.journal.log.Heads()
-	if missing := r.c.journal.log.Missing(m.Heads); len(missing) > 0 {
-		r.c.out.Serve = append(r.c.out.Serve, Serve{To: from, Ranges: missing})
-	}
 	if m.Reply {
-		r.c.send(from, Vector{Heads: own})
+		v := r.vector(from, false)
+		if m.Full {
+			v = Vector{Heads: r.c.journal.log.Heads(), Full: true}
+		}
+		for actor := range m.Heads {
+			if head := r.c.journal.log.Head(actor); head.Seq > 0 {
+				v.Heads[actor] = head
+			}
+		}
+		r.c.send(from, v)
 	}
-	if own.Dominates(m.Heads) {
+	if r.pull(from, m.Heads) == 0 && m.Full {
 		r.synced = true
+	}
+}
+
+// pull asks for what the peer has and this one lacks: actors never seen first.
+func (r *replicator) pull(from crdt.MachineID, theirs crdt.Heads) int {
+	var ranges []crdt.Range
+	lacking := 0
+	for _, actor := range sortedActors(theirs) {
+		have, want := r.c.journal.log.Head(actor).Seq, theirs[actor].Seq
+		if refusedFrom, refused := r.c.journal.log.Refused(actor); refused {
+			want = min(want, refusedFrom-1)
+		}
+		if want <= have {
+			continue
+		}
+		lacking++
+		if p, asked := r.pulls[actor]; asked && p.of != from && p.to >= want && r.c.now.Before(p.due) {
+			continue
+		}
+		r.pulls[actor] = pull{to: want, of: from, due: r.c.now.Add(pullPatience)}
+		ranges = append(ranges, crdt.Range{Actor: actor, From: have + 1, To: want})
+	}
+	slices.SortStableFunc(ranges, func(a, b crdt.Range) int {
+		return boolInt(a.From > 1) - boolInt(b.From > 1)
+	})
+	r.ask(from, ranges)
+	return lacking
+}
+
+func (r *replicator) ask(of crdt.MachineID, ranges []crdt.Range) {
+	if len(ranges) > 0 {
+		r.c.send(of, Pull{Ranges: ranges[:min(len(ranges), maxRanges)]})
+	}
+}
+
+// pullOn asks for the rest of what was too long for one answer.
+func (r *replicator) pullOn(from crdt.MachineID) {
+	var ranges []crdt.Range
+	for _, actor := range sortedActors(r.pulls) {
+		p := r.pulls[actor]
+		if p.of != from {
+			continue
+		}
+		have := r.c.journal.log.Head(actor).Seq
+		if have >= p.to {
+			delete(r.pulls, actor)
+			continue
+		}
+		p.due = r.c.now.Add(pullPatience)
+		r.pulls[actor] = p
+		ranges = append(ranges, crdt.Range{Actor: actor, From: have + 1, To: p.to})
+	}
+	if len(ranges) == 0 {
+		return
+	}
+	r.ask(from, ranges)
+}
+
+func (r *replicator) receivePull(from crdt.MachineID, m Pull) { r.serve(from, m.Ranges, false) }
+
+func (r *replicator) serve(to crdt.MachineID, ranges []crdt.Range, fresh bool) {
+	if len(ranges) > 0 {
+		r.c.out.Serve = append(r.c.out.Serve, Serve{To: to, Ranges: ranges[:min(len(ranges), maxRanges)], Fresh: fresh})
 	}
 }
 
@@ -150,10 +265,17 @@ func (r *replicator) noteAcked(from crdt.MachineID, heads crdt.Heads) {
 func (r *replicator) holder(seq uint64) (crdt.MachineID, bool) {
 	var found crdt.MachineID
 	ok := false
-	for id := range maps.All(r.acked) {
+	for id := range r.acked {
 		if r.acked[id] >= seq && (!ok || compareMachines(id, found) < 0) {
 			found, ok = id, true
 		}
 	}
 	return found, ok
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -26,11 +26,32 @@ const (
 // Message is what peers say to each other: one of the types below.
 type Message interface{ kind() byte }
 
-// Push carries batches: new ones along the tree, or those that a peer lacked.
+// Push carries batches: new ones along the tree, or those that a peer pulled.
 type Push struct {
 	Batches [][]byte
-	// Fresh: just written, to be passed on; else a repair, to be kept.
+	// Fresh: just written, to be passed on; else an answer to a Pull, to be kept.
 	Fresh bool
+	// Last ends the answer to a Pull.
+	Last bool
+}
+
+// Have tells over a lazy link which heads the sender has just got.
+type Have struct {
+	Heads crdt.Heads
+}
+
+// Graft asks for entries that were announced and did not come, and makes the link
+// eager again. Without ranges it only does the latter.
+type Graft struct {
+	Ranges []crdt.Range
+}
+
+// Prune makes a link lazy: what came over it was there already.
+type Prune struct{}
+
+// Pull asks for ranges of the log.
+type Pull struct {
+	Ranges []crdt.Range
 }
 
 // Digest is anti-entropy's first word: the hashes of what the sender holds.
@@ -38,10 +59,12 @@ type Digest struct {
 	Heads, Auth crdt.ID
 }
 
-// Vector is the sender's full version vector. Reply asks for the other's.
+// Vector is a version vector. Reply asks for the other's. Full: of all actors; else
+// of those that changed since the two peers last found each other equal.
 type Vector struct {
 	Heads crdt.Heads
 	Reply bool
+	Full  bool
 }
 
 // Ack says which heads are durable at the sender.
@@ -82,20 +105,29 @@ func (AuthOffer) kind() byte   { return 5 }
 func (AuthRecords) kind() byte { return 6 }
 func (Ask) kind() byte         { return 7 }
 func (Vote) kind() byte        { return 8 }
+func (Have) kind() byte        { return 9 }
+func (Graft) kind() byte       { return 10 }
+func (Prune) kind() byte       { return 11 }
+func (Pull) kind() byte        { return 12 }
 
 // EncodeMessage returns the frame of a message.
 func EncodeMessage(m Message) []byte {
 	b := []byte{wireVersion, m.kind()}
 	switch m := m.(type) {
 	case Push:
-		b = appendBool(b, m.Fresh)
-		b = appendList(b, m.Batches)
+		b = appendList(appendBool(appendBool(b, m.Fresh), m.Last), m.Batches)
 	case Digest:
 		b = append(append(b, m.Heads[:]...), m.Auth[:]...)
 	case Vector:
-		b = appendHeads(appendBool(b, m.Reply), m.Heads)
+		b = appendHeads(appendBool(appendBool(b, m.Reply), m.Full), m.Heads)
 	case Ack:
 		b = appendHeads(b, m.Heads)
+	case Have:
+		b = appendHeads(b, m.Heads)
+	case Graft:
+		b = appendRanges(b, m.Ranges)
+	case Pull:
+		b = appendRanges(b, m.Ranges)
 	case AuthOffer:
 		b = binary.AppendUvarint(appendBool(b, m.Reply), uint64(len(m.Heads)))
 		for _, id := range m.Heads {
@@ -136,6 +168,14 @@ func appendHeads(b []byte, heads crdt.Heads) []byte {
 	return b
 }
 
+func appendRanges(b []byte, ranges []crdt.Range) []byte {
+	b = binary.AppendUvarint(b, uint64(len(ranges)))
+	for _, r := range ranges {
+		b = binary.AppendUvarint(binary.AppendUvarint(append(b, r.Actor[:]...), r.From), r.To)
+	}
+	return b
+}
+
 // errTruncated ends every decoding that runs out of bytes.
 var errTruncated = errors.New("message ends too early")
 
@@ -164,11 +204,11 @@ type reader struct {
 func (r *reader) message(kind byte) Message {
 	switch kind {
 	case Push{}.kind():
-		return Push{Fresh: r.bool(), Batches: r.list()}
+		return Push{Fresh: r.bool(), Last: r.bool(), Batches: r.list()}
 	case Digest{}.kind():
 		return Digest{Heads: r.id(), Auth: r.id()}
 	case Vector{}.kind():
-		return Vector{Reply: r.bool(), Heads: r.heads()}
+		return Vector{Reply: r.bool(), Full: r.bool(), Heads: r.heads()}
 	case Ack{}.kind():
 		return Ack{Heads: r.heads()}
 	case AuthOffer{}.kind():
@@ -179,6 +219,14 @@ func (r *reader) message(kind byte) Message {
 		return Ask{Nonce: r.uvarint(), Machine: r.machine()}
 	case Vote{}.kind():
 		return Vote{Nonce: r.uvarint(), Machine: r.machine(), Silent: r.bool()}
+	case Have{}.kind():
+		return Have{Heads: r.heads()}
+	case Graft{}.kind():
+		return Graft{Ranges: r.ranges()}
+	case Prune{}.kind():
+		return Prune{}
+	case Pull{}.kind():
+		return Pull{Ranges: r.ranges()}
 	}
 	r.err = fmt.Errorf("message kind %d is unknown", kind)
 	return nil
@@ -260,4 +308,16 @@ func (r *reader) heads() crdt.Heads {
 		heads[a] = crdt.Head{Seq: r.uvarint(), Hash: r.id()}
 	}
 	return heads
+}
+
+func (r *reader) ranges() []crdt.Range {
+	n := r.count(maxActors, 16+1+1)
+	ranges := make([]crdt.Range, 0, n)
+	for range n {
+		var g crdt.Range
+		copy(g.Actor[:], r.take(len(g.Actor)))
+		g.From, g.To = r.uvarint(), r.uvarint()
+		ranges = append(ranges, g)
+	}
+	return ranges
 }

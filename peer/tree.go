@@ -1,0 +1,124 @@
+package peer
+
+import (
+	"slices"
+	"time"
+
+	"starling.dev/starling/crdt"
+)
+
+// The push tree, after Leitão, Pereira and Rodrigues, "Epidemic Broadcast Trees"
+// (Plumtree, 2007): fresh entries go at once over eager links, and are announced over
+// lazy ones. A link over which something came twice becomes lazy; one over which
+// something was announced that did not come otherwise becomes eager.
+
+// graftAfter is how long an announced entry may take to come by itself, per try.
+const graftAfter = 15 * time.Millisecond
+
+// missing is an announced entry that has not come.
+type missing struct {
+	seq  uint64
+	due  time.Time
+	from []crdt.MachineID // who announced it, in the order in which they did
+}
+
+// push sends the own batch out.
+func (r *replicator) push(b crdt.Batch) { r.spread(crdt.MachineID{}, b, b.Encode()) }
+
+// spread passes a fresh batch on: whole over eager links, by name over lazy ones.
+func (r *replicator) spread(from crdt.MachineID, b crdt.Batch, raw []byte) {
+	heads := crdt.Heads{b.Actor: b.Head()}
+	for _, to := range r.c.members.connected() {
+		var m Message = Push{Batches: [][]byte{raw}, Fresh: true}
+		if r.lazy[to] {
+			m = Have{Heads: heads}
+		}
+		switch {
+		case to == from:
+		case from.IsZero():
+			r.c.send(to, m) // own entries leave only after the sync
+		default:
+			r.c.out.Relay = append(r.c.out.Relay, Envelope{to, m})
+		}
+	}
+}
+
+func (r *replicator) setLazy(p crdt.MachineID) { r.lazy[p] = true }
+
+func (r *replicator) setEager(p crdt.MachineID) { delete(r.lazy, p) }
+
+// arrived: an entry came over the link, fresh or again.
+func (r *replicator) arrived(from crdt.MachineID, fresh bool) {
+	if fresh {
+		r.setEager(from)
+		return
+	}
+	if !r.lazy[from] {
+		r.setLazy(from)
+		r.c.send(from, Prune{})
+	}
+}
+
+// receiveHave notes what was announced and is not here yet.
+func (r *replicator) receiveHave(from crdt.MachineID, m Have) {
+	r.noteAcked(from, m.Heads)
+	for _, actor := range sortedActors(m.Heads) {
+		seq := m.Heads[actor].Seq
+		if seq <= r.c.journal.log.Head(actor).Seq {
+			continue
+		}
+		g := r.missing[actor]
+		if g == nil {
+			g = &missing{due: r.c.now.Add(graftAfter)}
+			r.missing[actor] = g
+		}
+		g.seq = max(g.seq, seq)
+		if !slices.Contains(g.from, from) {
+			g.from = append(g.from, from)
+		}
+	}
+}
+
+// graft asks for what was announced and did not come in time: each time another of
+// those who announced it.
+func (r *replicator) graft() {
+	for _, actor := range sortedActors(r.missing) {
+		g := r.missing[actor]
+		have := r.c.journal.log.Head(actor).Seq
+		if have >= g.seq || len(g.from) == 0 {
+			delete(r.missing, actor)
+			continue
+		}
+		if r.c.now.Before(g.due) {
+			continue
+		}
+		to := g.from[0]
+		g.from = g.from[1:]
+		g.due = r.c.now.Add(graftAfter)
+		r.setEager(to)
+		r.c.send(to, Graft{Ranges: []crdt.Range{{Actor: actor, From: have + 1, To: g.seq}}})
+	}
+}
+
+func (r *replicator) receiveGraft(from crdt.MachineID, m Graft) {
+	r.setEager(from)
+	r.serve(from, m.Ranges, true)
+}
+
+// graftWake is when the next announced entry is overdue.
+func (r *replicator) graftWake() time.Time {
+	var next time.Time
+	for _, g := range r.missing {
+		next = earliest(next, g.due)
+	}
+	return next
+}
+
+func sortedActors[V any](m map[crdt.ActorID]V) []crdt.ActorID {
+	actors := make([]crdt.ActorID, 0, len(m))
+	for a := range m {
+		actors = append(actors, a)
+	}
+	slices.SortFunc(actors, crdt.ActorID.Compare)
+	return actors
+}
