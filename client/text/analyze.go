@@ -28,15 +28,15 @@ func (s Style) Analyze(o *apiv1.ObjectState) string {
 	}
 	rows := [][]string{{"STEP", "WAITED", "WORKED", "MACHINE", ""}}
 	for _, st := range run.steps {
-		name := st.GetStep()
+		name, shown := st.GetStep(), st.GetStep()
 		if run.critical[name] {
-			name += " *"
+			shown += " *"
 		}
-		rows = append(rows, []string{name, tookMs(waited(st)), tookMs(st.GetFinishedMs() - st.GetStartedMs()), st.GetMachine(), run.bar(st)})
+		rows = append(rows, []string{shown, tookMs(st.GetStartedMs() - run.due[name]), tookMs(st.GetFinishedMs() - st.GetStartedMs()), st.GetMachine(), run.bar(st)})
 	}
 	pole := run.pole()
 	return table(rows) + fmt.Sprintf("\n%s took %s; the long pole is %s with %s\n",
-		key, tookMs(run.end-run.begin), pole.GetStep(), tookMs(pole.GetFinishedMs()-dueMs(pole)))
+		key, tookMs(run.end-run.begin), pole.GetStep(), tookMs(run.span(pole)))
 }
 
 // run is what an object did last, from the first step that fell due to the last that
@@ -44,10 +44,12 @@ func (s Style) Analyze(o *apiv1.ObjectState) string {
 type run struct {
 	steps      []*apiv1.StepStatus // finished, in the order in which they fell due
 	critical   map[string]bool
+	due        map[string]int64 // when a step could have begun
 	begin, end int64
 }
 
 func newRun(all []*apiv1.StepStatus) run {
+	r := run{critical: map[string]bool{}, due: map[string]int64{}}
 	byName := map[string]*apiv1.StepStatus{}
 	var last *apiv1.StepStatus
 	for _, st := range all {
@@ -56,20 +58,27 @@ func newRun(all []*apiv1.StepStatus) run {
 			last = st
 		}
 	}
-	r := run{critical: map[string]bool{}}
 	if last == nil {
 		return r
 	}
+	for _, st := range all {
+		r.due[st.GetStep()] = dueMs(st)
+		if p := lastRequired(st, byName); p != nil {
+			r.due[st.GetStep()] = min(max(dueMs(st), p.GetFinishedMs()), st.GetStartedMs())
+		}
+	}
 	r.end = last.GetFinishedMs()
-	for st := last; st != nil && !r.critical[st.GetStep()]; st = before(st, byName) {
-		r.critical[st.GetStep()], r.begin = true, dueMs(st)
+	for st := last; st != nil && !r.critical[st.GetStep()]; st = r.before(st, byName) {
+		r.critical[st.GetStep()], r.begin = true, r.due[st.GetStep()]
 	}
 	for _, st := range all {
 		if finished(st) && st.GetFinishedMs() >= r.begin {
 			r.steps = append(r.steps, st)
 		}
 	}
-	slices.SortStableFunc(r.steps, func(a, b *apiv1.StepStatus) int { return cmp.Compare(dueMs(a), dueMs(b)) })
+	slices.SortStableFunc(r.steps, func(a, b *apiv1.StepStatus) int {
+		return cmp.Compare(r.due[a.GetStep()], r.due[b.GetStep()])
+	})
 	return r
 }
 
@@ -77,7 +86,7 @@ func finished(st *apiv1.StepStatus) bool {
 	return !st.GetTarget() && st.GetStartedMs() > 0 && st.GetFinishedMs() >= st.GetStartedMs()
 }
 
-// dueMs is when a step could have begun: never after it did.
+// dueMs is since when a step was wanted: never after it began.
 func dueMs(st *apiv1.StepStatus) int64 {
 	if q := st.GetQueuedMs(); q > 0 && q < st.GetStartedMs() {
 		return q
@@ -85,17 +94,23 @@ func dueMs(st *apiv1.StepStatus) int64 {
 	return st.GetStartedMs()
 }
 
-// before is the last of a step's requirements to finish, through targets, if the step
-// fell due with it; nil where the run began with the step.
-func before(st *apiv1.StepStatus, byName map[string]*apiv1.StepStatus) *apiv1.StepStatus {
+// before is the requirement that a step fell due with; nil where the run began with the
+// step.
+func (r run) before(st *apiv1.StepStatus, byName map[string]*apiv1.StepStatus) *apiv1.StepStatus {
+	p := lastRequired(st, byName)
+	if p == nil || r.due[st.GetStep()]-p.GetFinishedMs() > sameRun {
+		return nil
+	}
+	return p
+}
+
+// lastRequired is the last of a step's requirements to finish, looking through targets.
+func lastRequired(st *apiv1.StepStatus, byName map[string]*apiv1.StepStatus) *apiv1.StepStatus {
 	var last *apiv1.StepStatus
 	for _, p := range requiredSteps(st, byName, len(byName)) {
 		if finished(p) && (last == nil || p.GetFinishedMs() > last.GetFinishedMs()) {
 			last = p
 		}
-	}
-	if last == nil || dueMs(st)-last.GetFinishedMs() > sameRun {
-		return nil
 	}
 	return last
 }
@@ -116,11 +131,14 @@ func requiredSteps(st *apiv1.StepStatus, byName map[string]*apiv1.StepStatus, li
 	return steps
 }
 
+// span is how long a step held up those that required it.
+func (r run) span(st *apiv1.StepStatus) int64 { return st.GetFinishedMs() - r.due[st.GetStep()] }
+
 // pole is the step of the critical chain that took longest.
 func (r run) pole() *apiv1.StepStatus {
 	var pole *apiv1.StepStatus
 	for _, st := range r.steps {
-		if r.critical[st.GetStep()] && (pole == nil || st.GetFinishedMs()-dueMs(st) > pole.GetFinishedMs()-dueMs(pole)) {
+		if r.critical[st.GetStep()] && (pole == nil || r.span(st) > r.span(pole)) {
 			pole = st
 		}
 	}
@@ -132,7 +150,7 @@ func (r run) bar(st *apiv1.StepStatus) string {
 	cell := func(ms int64) int {
 		return int(min(max(ms-r.begin, 0), r.end-r.begin) * barWidth / max(r.end-r.begin, 1))
 	}
-	due, start, end := cell(dueMs(st)), cell(st.GetStartedMs()), cell(st.GetFinishedMs())
+	due, start, end := cell(r.due[st.GetStep()]), cell(st.GetStartedMs()), cell(st.GetFinishedMs())
 	return strings.Repeat(" ", due) + strings.Repeat("·", start-due) + strings.Repeat("█", max(end-start, 1))
 }
 

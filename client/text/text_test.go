@@ -225,3 +225,31 @@ func TestTreeOfNonsense(t *testing.T) {
 		t.Errorf("the long pole is %q, want c", got.pole().GetStep())
 	}
 }
+
+// A step that was wanted long before what it requires had finished did not hold anything
+// up.
+func TestThePoleIsWhatHeldUpTheRest(t *testing.T) {
+	o := readyPod()
+	ready := o.Steps[len(o.Steps)-1]
+	ready.QueuedMs = o.Steps[0].QueuedMs
+	if got := newRun(o.Steps).pole().GetStep(); got != "image" {
+		t.Errorf("the long pole is %q, want image", got)
+	}
+}
+
+// A restart in place is a run of its own: what was done an hour ago is no part of it.
+func TestAnalyzeLooksAtTheLastRun(t *testing.T) {
+	o := readyPod()
+	for _, s := range o.Steps {
+		if s.Step == "container" || s.Step == "ready" {
+			s.QueuedMs, s.StartedMs, s.FinishedMs = s.QueuedMs+200_000, s.StartedMs+200_000, s.FinishedMs+200_000
+		}
+	}
+	var names []string
+	for _, s := range newRun(o.Steps).steps {
+		names = append(names, s.GetStep())
+	}
+	if want := []string{"container", "ready"}; !slices.Equal(names, want) {
+		t.Errorf("the run has the steps %v, want %v", names, want)
+	}
+}
