@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+// compiler is the line that names protoc's version: any version will do.
+var compiler = regexp.MustCompile(`(?m)^// \tprotoc +v.*$`)
+
+func TestGeneratedCodeIsCurrent(t *testing.T) {
+	if _, err := exec.LookPath("protoc"); err != nil {
+		t.Skip("protoc is not installed (Debian: protobuf-compiler)")
+	}
+	const root = "../.."
+	out := t.TempDir()
+	if err := generate(root, out); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"starling.pb.go", "apiv1connect/starling.connect.go"} {
+		want, got := read(t, filepath.Join(out, name)), read(t, filepath.Join(root, protoDir, name))
+		if got != want {
+			t.Errorf("%s/%s is not what starling.proto says; run `make generate` and commit the result", protoDir, name)
+		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiler.ReplaceAllString(string(raw), "")
+}
