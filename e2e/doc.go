@@ -1,0 +1,12 @@
+// Package e2e proves on real machines what the guides promise. Its tests share one lab
+// of three peers, each in its own network namespace, which run real containers; they
+// speak to it as people do, with the program, and look at the kernel where a promise is
+// about processes, addresses and namespaces.
+//
+// The files are ordered by what a user does: pods, edits, history, streams, why; then
+// by what goes wrong: trouble at the start, joining, failures, partitions. A new cause
+// that `peer why` has to name is one more line of the table in why_test.go.
+//
+// The tests need root. They remove what they made, and at their start what a run that
+// was killed left behind.
+package e2e

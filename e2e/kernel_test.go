@@ -1,0 +1,55 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// alive reports whether a process runs; a zombie does not.
+func alive(pid int64) bool {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, found := strings.Cut(string(raw), ") ")
+	return found && !strings.HasPrefix(rest, "Z")
+}
+
+// networkOf is the identity of a process's network namespace.
+func networkOf(t *testing.T, pid int64) uint64 {
+	t.Helper()
+	info, err := os.Stat(fmt.Sprintf("/proc/%d/ns/net", pid))
+	if err != nil {
+		t.Fatalf("look at the network namespace of process %d: %v", pid, err)
+	}
+	return info.Sys().(*syscall.Stat_t).Ino
+}
+
+// cgroupLimit reads a limit of the process's control group, by its name in version 1
+// or in version 2.
+func cgroupLimit(t *testing.T, pid int64, v1, v2 string) string {
+	t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	controller, _, _ := strings.Cut(v1, ".")
+	for line := range strings.Lines(string(raw)) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		path := filepath.Join("/sys/fs/cgroup", fields[1], fields[2], v1)
+		if fields[0] == "0" && fields[1] == "" {
+			path = filepath.Join("/sys/fs/cgroup", fields[2], v2)
+		} else if fields[1] != controller && !strings.HasPrefix(fields[1], controller+",") {
+			continue
+		}
+		if limit, err := os.ReadFile(path); err == nil {
+			return strings.TrimSpace(string(limit))
+		}
+	}
+	t.Fatalf("process %d is in no control group with %s or %s:\n%s", pid, v1, v2, raw)
+	return ""
+}
