@@ -35,8 +35,8 @@ func (r *replicator) spread(from crdt.MachineID, b crdt.Batch, raw []byte) {
 		}
 		switch {
 		case to == from:
-		case from.IsZero():
-			r.c.send(to, m) // own entries leave only after the sync
+		case from.IsZero() || r.lazy[to]:
+			r.c.send(to, m) // own entries, and what this peer says to have, leave only after the sync
 		default:
 			r.c.out.Relay = append(r.c.out.Relay, Envelope{to, m})
 		}
