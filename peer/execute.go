@@ -33,7 +33,7 @@ type action struct {
 // run starts a step here: a decision at once, an action outside.
 func (e *engine) run(t *tracked, snap *lifecycle.Object, run lifecycle.Run, v *view) {
 	switch {
-	case run.Step.Decide != nil && run.Undo:
+	case run.Undo && run.Step.Undo == nil: // it made nothing outside: its outputs are forgotten
 		e.write(t, run.Step, crdt.Register{Phase: crdt.PhaseUndone, Reads: run.Reads})
 	case run.Step.Decide != nil:
 		e.decide(t, snap, run, v)
