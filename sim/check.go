@@ -1,0 +1,330 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/peer"
+)
+
+// checker holds what was seen of the whole cluster, which no peer can see, and looks
+// after each turn whether the invariants hold.
+type checker struct {
+	w *World
+	// entries holds the hash of each entry that was ever durable or sent.
+	entries map[crdt.ActorID][]crdt.ID
+	changes map[crdt.ID]said
+	// states holds the state that equal heads must give, and who had it first.
+	states map[peer.Digest]seenState
+	acks   []*ack
+	// written counts entries by object.
+	written map[crdt.Ref]int
+	total   int
+}
+
+// said is a change, once it was seen.
+type said struct {
+	author string
+	ref    crdt.Ref
+	actor  crdt.ActorID
+	seq    uint64
+}
+
+type seenState struct {
+	hash crdt.ID
+	by   string
+}
+
+// ack is a change that somebody was told is durable.
+type ack struct {
+	key     api.Key
+	change  crdt.ID
+	actor   crdt.ActorID
+	seq     uint64
+	holders []*machine // whose disks hold it still, as far as is known
+}
+
+func newChecker(w *World) *checker {
+	return &checker{
+		w: w, entries: map[crdt.ActorID][]crdt.ID{}, changes: map[crdt.ID]said{},
+		states: map[peer.Digest]seenState{}, written: map[crdt.Ref]int{},
+	}
+}
+
+// turned looks at a peer after a turn that is durable, before its effects leave.
+func (c *checker) turned(m *machine, commit crdt.Commit) {
+	if commit.Empty() {
+		return
+	}
+	touched := map[crdt.Ref]bool{}
+	for _, b := range commit.Batches {
+		c.batch(m, b, touched)
+	}
+	for ref := range touched { // the checks of one object depend on no other
+		c.fields(m, ref)
+	}
+	hash := m.core.StateHash()
+	c.w.trace.note(c.w.now, 't', m.index, 0, uint64(len(commit.Batches)))
+	c.w.trace.state(hash)
+	c.equal(m, hash)
+	if c.w.random.check.chance(0.002) {
+		c.refold(m, hash)
+	}
+}
+
+// equal is invariant 1: equal heads give equal states.
+func (c *checker) equal(m *machine, hash crdt.ID) {
+	digest := m.core.Digest()
+	known, ok := c.states[digest]
+	if !ok {
+		c.states[digest] = seenState{hash, m.name}
+		return
+	}
+	if known.hash != hash {
+		c.w.fail(1, "%s and %s hold the same entries; their states are %v and %v", m.name, known.by, hash, known.hash)
+	}
+	if known.by != m.name {
+		c.w.sometimes("two peers are found equal")
+	}
+}
+
+// batch is invariant 3: no actor writes one sequence number twice. It notes what is new.
+func (c *checker) batch(m *machine, b crdt.Batch, touched map[crdt.Ref]bool) {
+	log := c.entries[b.Actor]
+	hashes := b.Hashes()
+	for i, raw := range b.Changes {
+		seq := b.First + uint64(i)
+		switch have := uint64(len(log)); {
+		case seq <= have && log[seq-1] != hashes[i]:
+			c.w.fail(3, "actor %s has two entries %d, as %s sees it", b.Actor, seq, m.name)
+			return
+		case seq == have+1:
+			log = append(log, hashes[i])
+			c.change(b.Actor, seq, raw)
+		}
+		if s, ok := c.changes[crdt.ChangeID(raw)]; ok {
+			touched[s.ref] = true
+		}
+	}
+	c.entries[b.Actor] = log
+}
+
+// change notes an entry that is seen for the first time.
+func (c *checker) change(actor crdt.ActorID, seq uint64, raw []byte) {
+	ch, err := crdt.DecodeChange(raw)
+	if err != nil {
+		return
+	}
+	c.total++
+	c.written[ch.Object]++
+	c.changes[crdt.ChangeID(raw)] = said{ch.Author, ch.Object, actor, seq}
+}
+
+// fields is invariant 5: what stands in a field was written by its owner.
+func (c *checker) fields(m *machine, ref crdt.Ref) {
+	for _, o := range m.core.Incarnations(api.Key(ref)) {
+		for path, cell := range o.Fields() {
+			if !owns(cell.Author, api.OwnerOf(ref.Kind, path)) {
+				c.w.fail(5, "%s of %s was written by %s, as %s sees it", path, ref, cell.Author, m.name)
+			}
+		}
+		for step, r := range o.Registers() {
+			owner := api.StepOwner(ref.Kind, step)
+			id, _, _ := o.ResultChange(step)
+			if author := c.changes[id].author; !owns(author, owner) || owner == api.People {
+				c.w.fail(5, "step %s of %s was written by %q, as %s sees it", step, ref, author, m.name)
+			}
+			for path := range r.Outputs {
+				if api.OwnerOf(ref.Kind, path) != owner {
+					c.w.fail(5, "step %s of %s wrote %s, which is not its own", step, ref, path)
+				}
+			}
+		}
+	}
+}
+
+func owns(author, owner string) bool {
+	if owner == api.People {
+		return strings.HasPrefix(author, "user:")
+	}
+	return author == "loop:"+owner
+}
+
+// refold is invariant 4: the fold depends on no order, and counts nothing twice.
+func (c *checker) refold(m *machine, want crdt.ID) {
+	state, err := crdt.NewState(crdt.Config{
+		Level: peer.Level, Owner: api.OwnerOf, StepOwner: api.StepOwner, Permits: m.core.AuthLog().Permits,
+	})
+	if err != nil {
+		c.w.fail(4, "%v", err)
+		return
+	}
+	var all [][]byte
+	_, _ = m.disk.Batches(func(b crdt.Batch) error {
+		all = append(all, b.Changes...)
+		return nil
+	})
+	r := c.w.random.check
+	for range len(all) / 10 {
+		all = append(all, pick(r, all))
+	}
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for _, raw := range all {
+		if ch, err := crdt.DecodeChange(raw); err == nil {
+			state.Apply(ch, crdt.ChangeID(raw))
+		}
+	}
+	c.w.sometimes("a log is folded in another order")
+	if got := state.Hash(); got != want {
+		c.w.fail(4, "the log of %s, folded in another order, gives the state %v, not %v", m.name, got, want)
+	}
+}
+
+// acknowledged is invariant 2 at the moment of the answer: the change is on the disks
+// that the answer names.
+func (c *checker) acknowledged(m *machine, a peer.Answer) {
+	holders := []*machine{m}
+	for _, other := range c.w.machines {
+		if a.HeldBy != "" && m.core.NameOf(other.id) == a.HeldBy {
+			holders = append(holders, other)
+			c.w.sometimes("a change is acknowledged by a second disk")
+		}
+	}
+	for _, o := range a.Objects {
+		if o.Change.IsZero() {
+			continue
+		}
+		s, durable := c.changes[o.Change]
+		if !durable {
+			c.w.fail(2, "%s acknowledges the change %v of %s, which no disk holds", m.name, o.Change, o.Key)
+			return
+		}
+		k := &ack{o.Key, o.Change, s.actor, s.seq, slices.Clone(holders)}
+		c.acks = append(c.acks, k)
+		c.held(k)
+	}
+}
+
+// held checks that every disk that is to hold an acknowledged change does.
+func (c *checker) held(k *ack) {
+	for _, m := range k.holders {
+		if m.disk.Last(k.actor) < k.seq {
+			c.w.fail(2, "the change %v of %s was acknowledged, and the disk of %s does not hold it", k.change, k.key, m.name)
+		}
+	}
+}
+
+// started looks at a disk that a peer has just been started from.
+func (c *checker) started(m *machine) {
+	for _, k := range c.acks {
+		if slices.Contains(k.holders, m) {
+			c.held(k)
+		}
+	}
+}
+
+// damaged notes that a disk lost what it held, by a fault that no program survives.
+func (c *checker) damaged(m *machine) {
+	for _, k := range c.acks {
+		if m.gone || m.disk.Last(k.actor) < k.seq {
+			k.holders = slices.DeleteFunc(k.holders, func(h *machine) bool { return h == m })
+		}
+	}
+}
+
+// sent looks at a message on its way out: what a peer says of itself is on its disk.
+func (c *checker) sent(m *machine, msg peer.Message) {
+	var heads crdt.Heads
+	switch msg := msg.(type) {
+	case peer.Ack:
+		heads = msg.Heads
+	case peer.Have:
+		heads = msg.Heads
+	case peer.Vector:
+		heads = msg.Heads
+	}
+	for actor, h := range heads {
+		if have, _ := m.disk.Hash(actor, h.Seq); have != h.Hash {
+			c.w.fail(2, "%s tells of entry %d of actor %s, which is not on its disk", m.name, h.Seq, actor)
+		}
+	}
+}
+
+// queue is invariant 11 for one queue.
+func (c *checker) queue(m *machine, name string, length int) {
+	const limit = 4096 // that of peer.Loop
+	if length > limit {
+		c.w.fail(11, "the %s of %s holds %d events, its limit is %d", name, m.name, length, limit)
+	}
+}
+
+// hosted is invariant 6: what runs on a machine was given no more than it has.
+func (c *checker) hosted(h *host) {
+	cpu, memory := h.used()
+	if cpu > h.cpu || memory > h.memory {
+		c.w.fail(6, "%s runs pods with %s cores and %s; it has %s and %s", h.m.name,
+			api.FormatCPU(cpu), api.FormatBytes(memory), api.FormatCPU(h.cpu), api.FormatBytes(h.memory))
+	}
+}
+
+// voteLife is how old an answer of a voter may be when it counts: peer's voteTTL, and
+// what a clock that jumped back adds.
+const voteLife = 6*time.Second + 10*time.Second
+
+// acting looks at an action before it runs. A machine that starts what another may still
+// run must have heard from a majority of all voters.
+func (c *checker) acting(m *machine, a peer.Action) {
+	if a.Undo || a.Step.Undo == nil || a.Inputs.Key.Kind != "Pod" {
+		return
+	}
+	seen, ok := m.core.See(a.Inputs.Key)
+	if !ok || seen.Object.ID != a.Inputs.ID {
+		return
+	}
+	r := seen.Folded.Registers()[a.Step.Name]
+	other := c.w.byID[r.Executor]
+	if other == nil || other == m || r.Phase == crdt.PhaseUndone {
+		return
+	}
+	if in, ok := m.core.Trust().ByID(other.id); !ok || in.Removed {
+		return
+	}
+	c.w.sometimes("a silent machine's pod is replaced")
+	heard, voters := 1, m.core.Trust().Voters().Machines
+	if !slices.Contains(voters, m.id) {
+		heard = 0
+	}
+	for _, v := range voters {
+		if v == m.id {
+			continue
+		}
+		from := c.w.byID[v]
+		if l := c.w.net.links[from.index][m.index]; l.arrived && c.w.now-l.heard <= voteLife {
+			heard++
+		}
+	}
+	if heard <= len(voters)/2 {
+		c.w.fail(7, "%s starts %s of %s, which %s holds, and has heard from %d of %d voters", m.name, a.Step.Name, a.Inputs.Key, other.name, heard, len(voters))
+	}
+}
+
+// rolledBack is invariant 9: a rollback gives the exact spec.
+func (c *checker) rolledBack(m *machine, key api.Key, a peer.Answer, spec map[string]string) {
+	if a.Err != nil || len(a.Objects) != 1 || a.Objects[0].Change.IsZero() {
+		return
+	}
+	for _, o := range m.core.Incarnations(key) {
+		got, err := o.SpecAt(a.Objects[0].Change)
+		if err != nil {
+			continue
+		}
+		c.w.sometimes("a rollback")
+		if fmt.Sprint(got) != fmt.Sprint(spec) {
+			c.w.fail(9, "%s was rolled back to %v and is %v", key, spec, got)
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package sim
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/lifecycle"
+	"starling.dev/starling/peer"
+)
+
+// settle waits until the cluster is at rest, and looks then whether all that was promised
+// is true.
+func (c *checker) settle() time.Duration {
+	const longest, step = 5 * time.Minute, time.Second
+	begin := c.w.now
+	why := ""
+	for c.w.violation == nil && c.w.now-begin < longest {
+		c.w.runFor(step)
+		if why = c.unrest(); why == "" {
+			c.final()
+			return c.w.now - begin
+		}
+	}
+	c.w.fail(10, "%v after the last fault: %s", longest, why)
+	return c.w.now - begin
+}
+
+// unrest says what keeps the cluster from being at rest.
+func (c *checker) unrest() string {
+	up := c.w.running()
+	if len(up) < len(c.w.members()) {
+		return "a peer is down"
+	}
+	for _, m := range up {
+		if d := m.core.Digest(); d != up[0].core.Digest() {
+			return fmt.Sprintf("%s and %s hold different entries", m.name, up[0].name)
+		}
+	}
+	for _, m := range up {
+		for _, o := range m.core.List("") {
+			if why := c.unsettled(m, o); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+// unsettled is invariant 10 for one object: converged, or blocked or failed with a reason.
+func (c *checker) unsettled(m *machine, o peer.Seen) string {
+	if crashes(o.Object) || o.Eval.Verdict == lifecycle.Converged {
+		return ""
+	}
+	if _, member := m.core.IDOf(o.Object.Key.Name); o.Object.Key.Kind == "Machine" && !member {
+		return "" // what is left of a machine that was removed
+	}
+	for _, s := range o.Eval.Steps {
+		stuck := s.State == lifecycle.StateBlocked || s.State == lifecycle.StateRetrying
+		if stuck && s.Message != "" && o.Eval.Verdict != lifecycle.Progressing {
+			return ""
+		}
+	}
+	return fmt.Sprintf("%s sees %s %s: %s", m.name, o.Object.Key, o.Eval.Verdict, steps(o.Eval))
+}
+
+func crashes(o *lifecycle.Object) bool {
+	return o.Fields.String("spec.containers.app.image") == imageCrash
+}
+
+func steps(e lifecycle.Evaluation) (text string) {
+	for _, s := range e.Steps {
+		if s.State != lifecycle.StateDone && s.State != lifecycle.StateIdle {
+			text += fmt.Sprintf(" %s %s for=%q machine=%q %s;", s.Step, s.State, s.For, s.Machine, s.Message)
+		}
+	}
+	return text
+}
+
+// final checks everything once the cluster is at rest.
+func (c *checker) final() {
+	for _, m := range c.w.members() {
+		c.equal(m, m.core.StateHash())
+		c.refold(m, m.core.StateHash())
+		c.figures(m)
+	}
+	c.kept()
+	c.instances()
+	c.addresses()
+	c.churn()
+}
+
+// kept is invariant 2 at the end: every acknowledged change is everywhere.
+func (c *checker) kept() {
+	for _, k := range c.acks {
+		if len(k.holders) == 0 {
+			c.w.sometimes("an acknowledged change is lost with all its disks")
+			continue
+		}
+		for _, m := range c.w.members() {
+			if !has(m, k) {
+				c.w.fail(2, "the acknowledged change %v of %s is not known at %s", k.change, k.key, m.name)
+			}
+		}
+	}
+}
+
+func has(m *machine, k *ack) bool {
+	for _, o := range m.core.Incarnations(k.key) {
+		if _, ok := o.Rev(k.change); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// instances is invariant 7: a pod that is to run does so exactly once, and nothing runs
+// that should not.
+func (c *checker) instances() {
+	where := map[string][]string{}
+	for _, m := range c.w.members() {
+		for _, id := range sortedIDs(m.host.pods) {
+			where[id] = append(where[id], m.name)
+		}
+	}
+	first := c.w.members()[0]
+	for _, o := range first.core.List("Pod") {
+		at := where[o.Object.ID]
+		delete(where, o.Object.ID)
+		wanted := o.Eval.Goal != api.TargetStopped
+		switch {
+		case len(at) > 1:
+			c.w.fail(7, "%s runs on %v", o.Object.Key, at)
+		case crashes(o.Object) || o.Eval.Verdict != lifecycle.Converged:
+		case wanted && len(at) == 0:
+			c.w.fail(7, "%s is converged and runs nowhere", o.Object.Key)
+		case wanted && at[0] != o.Object.Status().String("status.machine"):
+			c.w.fail(7, "%s runs on %s, and its status says %s", o.Object.Key, at[0], o.Object.Status().String("status.machine"))
+		case !wanted && len(at) > 0:
+			c.w.fail(7, "%s is stopped and runs on %v", o.Object.Key, at)
+		}
+		if o.Eval.Verdict == lifecycle.Converged && len(at) == 1 {
+			c.w.sometimes("a pod runs at the end")
+		}
+	}
+	for _, id := range sortedIDs(where) {
+		c.w.fail(7, "%v runs pod %s, which no object wants", where[id], id)
+	}
+}
+
+// addresses is invariant 8: no address is used twice.
+func (c *checker) addresses() {
+	users := map[netip.Addr]string{}
+	for _, m := range c.w.members() {
+		for _, id := range sortedIDs(m.host.nets) {
+			a := m.host.nets[id]
+			if old, taken := users[a]; taken {
+				c.w.fail(8, "%v is used by pod %s on %s and by %s", a, id, m.name, old)
+			}
+			users[a] = "pod " + id + " on " + m.name
+		}
+	}
+}
+
+// figures is invariant 11 for what a core holds at rest.
+func (c *checker) figures(m *machine) {
+	f := m.core.Figures()
+	objects := f["objects"]
+	for name, limit := range map[string]int64{"actions": 0, "pending_writes": 0, "waiting_wakes": 100 + 100*objects, "effects": objects} {
+		if f[name] > limit {
+			c.w.fail(11, "%s holds %d %s at rest, with %d objects", m.name, f[name], name, objects)
+		}
+	}
+}
+
+// churn is invariant 11 for the log: what is at rest writes nothing.
+func (c *checker) churn() {
+	before := map[crdt.Ref]int{}
+	quiet := map[crdt.Ref]bool{}
+	for _, o := range c.w.members()[0].core.List("") {
+		ref := crdt.Ref(o.Object.Key)
+		before[ref], quiet[ref] = c.written[ref], o.Eval.Verdict == lifecycle.Converged && !crashes(o.Object)
+	}
+	c.w.runFor(20 * time.Second)
+	for ref, n := range before {
+		if quiet[ref] && c.written[ref] > n {
+			c.w.fail(11, "%s is at rest, and %d entries were written for it", ref, c.written[ref]-n)
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package sim
+
+import (
+	"crypto/ed25519"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/identity"
+	"starling.dev/starling/peer"
+)
+
+// machine is a computer: a disk, a clock, a host with containers, and a peer that may
+// run or not.
+type machine struct {
+	w     *World
+	index int
+	name  string // as admitted
+	id    crdt.MachineID
+	key   ed25519.PrivateKey
+	disk  *Disk
+	host  *host
+	// gone: it was removed from the cluster and is switched off.
+	gone bool
+	// powered is false while the whole machine is off, not only its peer.
+	powered bool
+	// skew is how far its clock is ahead of virtual time.
+	skew time.Duration
+
+	// What follows lasts for one life of the peer.
+
+	// life counts starts and ends: what an earlier life scheduled is void.
+	life     int
+	core     *peer.Core // nil while the peer does not run
+	verifier *peer.Verifier
+	inbox    []peer.Event
+	turning  bool // a turn is scheduled or waits for its sync
+	wake     int  // counts wake-ups: only the last one scheduled is heard
+	actions  map[uint64]*action
+}
+
+func (w *World) addMachine(i int, records [][]byte) *machine {
+	key := newKey(w.cfg.Seed, machineName(i))
+	m := &machine{w: w, index: i, name: machineName(i), id: identity.IDOf(publicOf(key)), key: key, disk: NewDisk(), powered: true}
+	m.host = newHost(m)
+	if w.weather.skew > 0 {
+		m.skew = w.random.chaos.between(-w.weather.skew, w.weather.skew)
+	}
+	w.machines = append(w.machines, m)
+	w.byID[m.id] = m
+	w.net.grow()
+	if err := m.install(records); err != nil {
+		w.fail(10, "%s can't be installed: %v", m.name, err)
+	}
+	return m
+}
+
+// install puts the authorisation log onto an empty disk, as a join does.
+func (m *machine) install(records [][]byte) error {
+	var c crdt.Commit
+	for i, r := range records {
+		c.Local = append(c.Local, crdt.LocalWrite{Key: peer.AuthKey(i), Value: r})
+	}
+	return m.disk.Commit(c)
+}
+
+// clock is what the machine's clock shows.
+func (m *machine) clock() time.Time { return m.w.clockAt(m.w.now + m.skew) }
+
+// start starts the peer from its disk.
+func (m *machine) start() {
+	if m.core != nil || m.gone {
+		return
+	}
+	m.powered = true
+	m.life++
+	m.inbox, m.turning, m.actions = nil, false, map[uint64]*action{}
+	if err := m.open(); err != nil {
+		m.w.fail(2, "%s does not start from its disk: %v", m.name, err)
+		return
+	}
+	m.w.check.started(m)
+	m.w.net.changed()
+	m.w.net.introduce(m)
+	m.schedule()
+}
+
+func (m *machine) open() error {
+	log, err := m.readLog()
+	if err != nil {
+		return err
+	}
+	self, ok := log.Snapshot().ByID(m.id)
+	if !ok {
+		return errNotMember
+	}
+	m.verifier = peer.NewVerifier(m.w.verify())
+	m.verifier.Update(log.Snapshot())
+	cfg := peer.Config{
+		Self: peer.Machine{ID: m.id, Name: self.Name}, PublicKey: publicOf(m.key), Sign: m.signer(),
+		Trust: log, Kinds: m.w.kinds, Seed: m.w.random.boot.Uint64(), HashAt: m.disk.Hash,
+	}
+	rec := peer.Recovery{Local: m.disk.Local(), AuthRecords: log.Len(), Batches: m.recover}
+	if m.w.hooks.config != nil {
+		m.w.hooks.config(m, &cfg, &rec)
+	}
+	m.core, err = peer.New(cfg, rec, m.clock())
+	return err
+}
+
+func (m *machine) recover(yield func(crdt.Batch) error) (crdt.HighWater, error) {
+	return m.disk.Batches(func(b crdt.Batch) error {
+		m.verifier.Learn(b)
+		return yield(b)
+	})
+}
+
+func (m *machine) readLog() (*identity.Log, error) {
+	var records [][]byte
+	local := m.disk.Local()
+	for _, key := range slices.Sorted(maps.Keys(local)) {
+		if strings.HasPrefix(key, peer.AuthPrefix) {
+			records = append(records, local[key])
+		}
+	}
+	return identity.LoadLog(m.w.genesis, records)
+}
+
+func (m *machine) signer() crdt.Signer {
+	if m.w.weather.realKeys {
+		return crdt.Ed25519Signer(m.key)
+	}
+	return cheapSigner(publicOf(m.key))
+}
+
+func (w *World) verify() crdt.Verifier {
+	switch {
+	case w.hooks.verify != nil:
+		return w.hooks.verify
+	case w.weather.realKeys:
+		return crdt.VerifyEd25519
+	}
+	return cheapVerifier
+}
+
+// kill ends the peer's program; its containers go on. What was handed to the kernel
+// usually reaches the disk all the same.
+func (m *machine) kill() {
+	if m.core == nil {
+		return
+	}
+	m.end(m.w.random.disk.chance(0.5))
+}
+
+// cutPower ends everything on the machine.
+func (m *machine) cutPower() {
+	m.end(m.w.random.disk.chance(0.2))
+	m.host.powerOff()
+	m.powered = false
+}
+
+func (m *machine) end(survives bool) {
+	for _, id := range slices.Sorted(maps.Keys(m.actions)) {
+		m.actions[id].cutOff()
+	}
+	if m.disk.pending != nil {
+		m.w.sometimes(fmt.Sprintf("crash during a sync, written=%v", survives))
+	}
+	if err := m.disk.Crash(survives && !m.disk.full); err != nil {
+		m.w.fail(2, "%s: the disk does not come back: %v", m.name, err)
+	}
+	m.life++
+	m.core, m.actions, m.inbox = nil, nil, nil
+	m.w.people.hungUp(m)
+	m.w.net.changed()
+}
+
+// later schedules something in this life of the peer.
+func (m *machine) later(d time.Duration, do func()) {
+	life := m.life
+	m.w.after(d, func() {
+		if m.life == life {
+			do()
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package sim
+
+import (
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"io"
+	"time"
+
+	"starling.dev/starling/crdt"
+)
+
+// traceKept is how many lines a violation carries.
+const traceKept = 40
+
+// trace hashes everything that happens, and tells it in words to whoever listens.
+type trace struct {
+	hash  hash.Hash64
+	out   io.Writer
+	ring  []string
+	begin int
+}
+
+func newTrace(out io.Writer) trace { return trace{hash: fnv.New64a(), out: out} }
+
+// note takes an event into the hash.
+func (t *trace) note(at time.Duration, kind byte, a, b int, n uint64) {
+	var buf [21]byte
+	put := func(i int, v uint64) {
+		for j := range 8 {
+			buf[i+j] = byte(v >> (8 * j))
+		}
+	}
+	put(0, uint64(at))
+	buf[8], buf[9], buf[10] = kind, byte(a), byte(b)
+	put(11, n)
+	t.hash.Write(buf[:19]) // never fails
+}
+
+// state takes a hash of some machine's state into the hash.
+func (t *trace) state(id crdt.ID) { t.hash.Write(id[:]) }
+
+// sum is the hash of all that happened so far.
+func (t *trace) sum() string { return fmt.Sprintf("%016x", t.hash.Sum64()) }
+
+// say takes a line into the trace, and keeps it for a report.
+func (w *World) say(format string, args ...any) {
+	line := fmt.Sprintf("%11.6f ", w.now.Seconds()) + fmt.Sprintf(format, args...)
+	w.trace.hash.Write([]byte(line))
+	if len(w.trace.ring) < traceKept {
+		w.trace.ring = append(w.trace.ring, line)
+	} else {
+		w.trace.ring[w.trace.begin] = line
+		w.trace.begin = (w.trace.begin + 1) % traceKept
+	}
+	if w.trace.out != nil {
+		fmt.Fprintln(w.trace.out, line)
+	}
+}
+
+// detail tells what is too frequent to be kept, if somebody listens.
+func (w *World) detail(format string, args ...any) {
+	if w.trace.out != nil {
+		fmt.Fprintf(w.trace.out, "%11.6f   %s\n", w.now.Seconds(), fmt.Sprintf(format, args...))
+	}
+}
+
+// last returns the lines that were said last.
+func (t *trace) last() []string {
+	return append(append([]string{}, t.ring[t.begin:]...), t.ring[:t.begin]...)
+}

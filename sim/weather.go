@@ -1,0 +1,111 @@
+package sim
+
+import "time"
+
+// weather is what a seed's world is like: which faults there are, and how often. A
+// zero leaves the feature out.
+type weather struct {
+	realKeys bool // Ed25519 in place of the fast signatures
+	wire     bool // messages go through their encoding
+
+	// network
+	delay      time.Duration // mean, exponential
+	loss       float64
+	replay     float64
+	clog       time.Duration // mean interval between links that stand still for a while
+	partition  time.Duration // mean interval between partitions
+	oneWay     bool          // partitions may block one direction only
+	hintDelay  time.Duration // the longest that gossip is late with the truth
+	suspicion  time.Duration // mean interval between false suspicions
+	reconnects time.Duration // mean interval between connections that break
+
+	// machines
+	kill     time.Duration // mean interval between ends of the program
+	power    time.Duration // mean interval between losses of power
+	sync     time.Duration // the longest sync
+	full     time.Duration // mean interval between full disks
+	wipe     time.Duration // mean interval between wiped disks
+	restore  time.Duration // mean interval between disks restored from an older copy
+	skew     time.Duration // the greatest skew of a clock
+	jump     time.Duration // mean interval between jumps of a clock
+	failing  float64       // actions that fail
+	hanging  float64       // actions that hang until their timeout
+	slow     float64       // actions that take much longer
+	exit     time.Duration // mean life of a container; 0: for ever
+	trespass time.Duration // mean interval between writes by a loop that owns nothing of it
+
+	// people
+	edit   time.Duration // mean interval between what people do
+	join   time.Duration
+	remove time.Duration
+}
+
+// drawWeather draws a seed's weather.
+func drawWeather(s source, calm bool) weather {
+	w := weather{delay: s.between(100*time.Microsecond, 5*time.Millisecond), sync: s.between(100*time.Microsecond, 3*time.Millisecond)}
+	w.edit = s.between(300*time.Millisecond, 4*time.Second)
+	w.hintDelay = 2 * time.Second
+	if calm {
+		return w
+	}
+	w.realKeys = s.chance(0.05)
+	w.wire = s.chance(0.3)
+	w.drawNetwork(s)
+	w.drawMachines(s)
+	w.join = sometimes(s, 0.4, 10*time.Second, time.Minute)
+	w.remove = sometimes(s, 0.3, 20*time.Second, 2*time.Minute)
+	w.trespass = sometimes(s, 0.5, time.Second, 20*time.Second)
+	return w
+}
+
+func (w *weather) drawNetwork(s source) {
+	if s.chance(0.3) {
+		w.delay = s.between(5*time.Millisecond, 100*time.Millisecond)
+	}
+	if s.chance(0.6) {
+		w.loss = 0.3 * s.Float64()
+	}
+	if s.chance(0.6) {
+		w.replay = 0.2 * s.Float64()
+	}
+	w.clog = sometimes(s, 0.5, time.Second, 20*time.Second)
+	w.partition = sometimes(s, 0.6, 3*time.Second, 30*time.Second)
+	w.oneWay = s.chance(0.5)
+	w.hintDelay = s.between(time.Second, 8*time.Second)
+	w.suspicion = sometimes(s, 0.5, time.Second, 20*time.Second)
+	w.reconnects = sometimes(s, 0.5, time.Second, 20*time.Second)
+}
+
+func (w *weather) drawMachines(s source) {
+	w.kill = sometimes(s, 0.6, 3*time.Second, 30*time.Second)
+	w.power = sometimes(s, 0.6, 5*time.Second, 40*time.Second)
+	if s.chance(0.4) {
+		w.sync = s.between(3*time.Millisecond, 60*time.Millisecond)
+	}
+	w.full = sometimes(s, 0.4, 10*time.Second, 40*time.Second)
+	w.wipe = sometimes(s, 0.3, 20*time.Second, time.Minute)
+	w.restore = sometimes(s, 0.4, 10*time.Second, time.Minute)
+	if s.chance(0.5) {
+		w.skew = s.between(10*time.Millisecond, 5*time.Second)
+	}
+	w.jump = sometimes(s, 0.3, 5*time.Second, time.Minute)
+	if s.chance(0.5) {
+		w.failing = 0.3 * s.Float64()
+	}
+	if s.chance(0.4) {
+		w.hanging = 0.05 * s.Float64()
+	}
+	if s.chance(0.5) {
+		w.slow = 0.3 * s.Float64()
+	}
+	w.exit = sometimes(s, 0.5, 5*time.Second, time.Minute)
+}
+
+// sometimes draws a mean interval with probability p, else 0: never.
+func sometimes(s source, p float64, from, to time.Duration) time.Duration {
+	mean := s.between(from, to)
+	if !s.chance(p) {
+		return 0
+	}
+	return mean
+}

@@ -1,0 +1,154 @@
+package sim
+
+import (
+	"crypto/ed25519"
+	"fmt"
+	"time"
+
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/identity"
+	"starling.dev/starling/peer"
+)
+
+// World is a cluster in virtual time. One goroutine uses it.
+type World struct {
+	cfg     Config
+	weather weather
+	// faulty says that faults happen: until the storm is over.
+	faulty bool
+	now    time.Duration
+	queue  queue
+	random streams
+
+	root     ed25519.PrivateKey
+	genesis  identity.Genesis
+	kinds    map[string]peer.Kind
+	machines []*machine
+	byID     map[crdt.MachineID]*machine
+	net      *network
+	people   *people
+	check    *checker
+	trace    trace
+	figures  Figures
+	// hooks are where tests plant bugs; all nil in an honest world.
+	hooks hooks
+	// violation ends the run.
+	violation *Violation
+}
+
+// streams are the random sources, one per concern.
+type streams struct{ net, gossip, disk, host, people, chaos, check, boot source }
+
+// hooks let a test plant a bug between the core and the world around it, so that the
+// production code holds no switch for any.
+type hooks struct {
+	// config alters what a core is started with.
+	config func(*machine, *peer.Config, *peer.Recovery)
+	// commit alters what reaches the disk.
+	commit func(*machine, crdt.Commit) crdt.Commit
+	// early takes from a Ready what then leaves before the sync.
+	early func(*machine, *peer.Ready) peer.Ready
+	// send alters a message on its way out.
+	send func(from *machine, e peer.Envelope) []peer.Envelope
+	// verify replaces the check of signatures.
+	verify crdt.Verifier
+	// unsynced says that a sync was reported and not done.
+	unsynced func(*machine) bool
+}
+
+// newWorld founds a cluster; nothing runs yet.
+func newWorld(cfg Config, h hooks) (*World, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	kinds, err := peer.Kinds()
+	if err != nil {
+		return nil, err
+	}
+	w := &World{cfg: cfg, kinds: kinds, hooks: h, byID: map[crdt.MachineID]*machine{}, figures: newFigures()}
+	w.random = streams{
+		net: newSource(cfg.Seed, "net"), gossip: newSource(cfg.Seed, "gossip"), disk: newSource(cfg.Seed, "disk"),
+		host: newSource(cfg.Seed, "host"), people: newSource(cfg.Seed, "people"), chaos: newSource(cfg.Seed, "chaos"),
+		check: newSource(cfg.Seed, "check"), boot: newSource(cfg.Seed, "boot"),
+	}
+	w.weather = drawWeather(newSource(cfg.Seed, "weather"), cfg.Calm)
+	w.trace = newTrace(cfg.Trace)
+	w.net = newNetwork(w)
+	w.people = newPeople(w)
+	w.check = newChecker(w)
+	if err := w.found(cfg.Peers); err != nil {
+		return nil, fmt.Errorf("found the simulated cluster: %w", err)
+	}
+	return w, nil
+}
+
+// epoch is when virtual time begins.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// clockAt is what a right clock shows at a point of virtual time.
+func (w *World) clockAt(at time.Duration) time.Time { return epoch.Add(at) }
+
+// after schedules something.
+func (w *World) after(d time.Duration, do func()) { w.queue.add(w.now+d, do) }
+
+// runFor lets virtual time pass. It stops early at a violation.
+func (w *World) runFor(d time.Duration) {
+	end := w.now + d
+	for w.violation == nil {
+		e, ok := w.queue.next(end)
+		if !ok {
+			break
+		}
+		w.now = e.at
+		w.figures.Events++
+		e.do()
+	}
+	if w.violation == nil {
+		w.now = end
+	}
+}
+
+// fail notes the first violation.
+func (w *World) fail(invariant int, format string, args ...any) {
+	if w.violation == nil {
+		w.violation = &Violation{Invariant: invariant, At: w.now, Message: fmt.Sprintf(format, args...), Replay: w.cfg.Command(), Trace: w.trace.last()}
+		w.say("violation of invariant %d: %s", invariant, w.violation.Message)
+	}
+}
+
+// every repeats something at random intervals while the storm lasts.
+func (w *World) every(mean time.Duration, s source, do func()) {
+	if mean <= 0 {
+		return
+	}
+	w.after(s.about(mean), func() {
+		if w.faulty {
+			do()
+			w.every(mean, s, do)
+		}
+	})
+}
+
+func machineName(i int) string { return fmt.Sprintf("m%d", i+1) }
+
+// running lists the machines whose peer runs.
+func (w *World) running() []*machine {
+	var up []*machine
+	for _, m := range w.machines {
+		if m.core != nil && !m.gone {
+			up = append(up, m)
+		}
+	}
+	return up
+}
+
+// members lists the machines that were not removed.
+func (w *World) members() []*machine {
+	var in []*machine
+	for _, m := range w.machines {
+		if !m.gone {
+			in = append(in, m)
+		}
+	}
+	return in
+}
