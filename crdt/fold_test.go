@@ -87,115 +87,120 @@ func (s *scene) summary(o *Object) string {
 	return strings.Join(parts, " ")
 }
 
+const alice, bob = "user:alice", "user:bob"
+
+var del = Op{Kind: OpDelete}
+
+// laws are what the fold makes of small histories, in words and as an example.
+var laws = []struct {
+	name  string
+	scene func(s *scene)
+	want  string
+}{
+	{"the later stamp wins", func(s *scene) {
+		s.create("c", 10, alice, set("spec.a", "1"))
+		s.add("x", 30, alice, "c", "c", set("spec.a", "2"))
+		s.add("y", 20, bob, "c", "c", set("spec.a", "3"))
+	}, "spec.a=2 heads=x,y rev=2"},
+	{"an edit is later than its parents, whatever its clock says", func(s *scene) {
+		s.create("c", 100, alice, set("spec.a", "1"))
+		s.add("x", 1, bob, "c", "c", set("spec.a", "2"))
+		s.add("y", 2, bob, "c", "x", set("spec.a", "3"))
+	}, "spec.a=3 heads=y rev=3"},
+	{"a removal is a write", func(s *scene) {
+		s.create("c", 10, alice, set("spec.a", "1"), set("spec.b", "1"))
+		s.add("x", 20, alice, "c", "c", unset("spec.a"))
+	}, "spec.b=1 heads=x rev=2"},
+	{"an older write does not undo a removal", func(s *scene) {
+		s.create("c", 10, alice, set("spec.b", "1"))
+		s.add("x", 30, alice, "c", "c", unset("spec.a"))
+		s.add("y", 20, bob, "c", "c", set("spec.a", "1"))
+	}, "spec.b=1 heads=x,y rev=2"},
+	{"of one change's writes the last counts", func(s *scene) {
+		s.create("c", 10, alice, set("spec.a", "1"), set("spec.a", "2"))
+	}, "spec.a=2 heads=c rev=1"},
+	{"edits of different fields merge", func(s *scene) {
+		s.create("c", 10, alice)
+		s.add("x", 20, alice, "c", "c", set("spec.a", "1"))
+		s.add("y", 20, bob, "c", "c", set("spec.b", "2"))
+		s.add("m", 21, bob, "c", "x y", set("spec.c", "3"))
+	}, "spec.a=1 spec.b=2 spec.c=3 heads=m rev=3"},
+	{"a loop's write of a person's field has no effect", func(s *scene) {
+		s.create("c", 10, alice, set("spec.a", "1"))
+		s.add("x", 20, "loop:scheduler", "c", "c", set("spec.a", "2"))
+	}, "spec.a=1 heads=c rev=1"},
+	{"a person's write of a loop's field has no effect", func(s *scene) {
+		s.create("c", 10, alice)
+		s.add("x", 20, alice, "c", "c", set("spec.a", "1"), set("lifecycle.turn", "2"))
+	}, "heads=c rev=1"},
+	{"a loop's field is no rev", func(s *scene) {
+		s.create("c", 10, alice)
+		s.add("x", 20, "loop:scaler", "c", "c", set("spec.auto", "4"))
+		s.add("y", 20, "loop:scheduler", "c", "c", set("lifecycle.turn", "5"))
+	}, "lifecycle.turn=5 spec.auto=4 heads=c rev=1"},
+	{"a wish about the lifecycle is no rev", func(s *scene) {
+		s.create("c", 10, alice)
+		s.add("x", 20, alice, "c", "c", set("lifecycle.rerun", `"now"`))
+	}, `lifecycle.rerun="now" heads=c rev=1`},
+	{"a deletion ends the object", func(s *scene) {
+		s.create("c", 10, alice, set("spec.a", "1"))
+		s.add("d", 20, bob, "c", "c", del)
+	}, "spec.a=1 heads=d rev=1 deleted"},
+	{"an edit that a deletion did not know revives the object", func(s *scene) {
+		s.create("c", 10, alice, set("spec.a", "1"))
+		s.add("d", 20, bob, "c", "c", del)
+		s.add("x", 15, alice, "c", "c", set("spec.b", "2"))
+	}, "spec.a=1 spec.b=2 heads=x rev=2"},
+	{"several edits that a deletion did not know revive one object", func(s *scene) {
+		s.create("c", 10, alice)
+		s.add("d", 20, bob, "c", "c", del)
+		s.add("x", 15, alice, "c", "c", set("spec.a", "1"))
+		s.add("y", 16, bob, "c", "c", set("spec.b", "2"))
+	}, "spec.a=1 spec.b=2 heads=x,y rev=2"},
+	{"an edit that one of two deletions knew does not revive", func(s *scene) {
+		s.create("c", 10, alice)
+		s.add("x", 15, alice, "c", "c", set("spec.a", "1"))
+		s.add("d1", 20, bob, "c", "c", del)
+		s.add("d2", 21, alice, "c", "x", del)
+	}, "spec.a=1 heads=d1,d2 rev=2 deleted"},
+	{"an edit after a deletion has no effect", func(s *scene) {
+		s.create("c", 10, alice)
+		s.add("d", 20, bob, "c", "c", del)
+		s.add("x", 30, alice, "c", "d", set("spec.a", "1"))
+	}, "heads=d rev=1 deleted"},
+	{"a loop's write does not revive", func(s *scene) {
+		s.create("c", 10, alice)
+		s.add("d", 20, bob, "c", "c", del)
+		s.add("x", 30, "loop:scaler", "c", "c", set("spec.auto", "1"))
+	}, "spec.auto=1 heads=d rev=1 deleted"},
+	{"a loop may not delete a person's object", func(s *scene) {
+		s.create("c", 10, alice)
+		s.add("d", 20, "loop:scheduler", "c", "c", del)
+	}, "heads=c rev=1"},
+	{"a name may be taken again after a deletion", func(s *scene) {
+		s.create("c", 10, alice, set("spec.a", "1"))
+		s.add("d", 20, bob, "c", "c", del)
+		s.create("n", 30, alice, set("spec.a", "2"))
+	}, "spec.a=2 heads=n rev=1"},
+	{"of two creations the earlier has the name", func(s *scene) {
+		s.create("n", 30, alice, set("spec.a", "2"))
+		s.create("c", 10, bob, set("spec.a", "1"))
+	}, "spec.a=1 heads=c rev=1"},
+	{"the loser has the name once the winner is deleted", func(s *scene) {
+		s.create("n", 30, alice, set("spec.a", "2"))
+		s.create("c", 10, bob, set("spec.a", "1"))
+		s.add("d", 40, bob, "c", "c", del)
+	}, "spec.a=2 heads=n rev=1"},
+	{"of several deleted the last is shown", func(s *scene) {
+		s.create("c", 10, alice, set("spec.a", "1"))
+		s.add("d", 20, bob, "c", "c", del)
+		s.create("n", 30, alice, set("spec.a", "2"))
+		s.add("e", 40, bob, "n", "n", del)
+	}, "spec.a=2 heads=e rev=1 deleted"},
+}
+
 func TestLaws(t *testing.T) {
-	const alice, bob = "user:alice", "user:bob"
-	del := Op{Kind: OpDelete}
-	for _, law := range []struct {
-		name  string
-		scene func(s *scene)
-		want  string
-	}{
-		{"the later stamp wins", func(s *scene) {
-			s.create("c", 10, alice, set("spec.a", "1"))
-			s.add("x", 30, alice, "c", "c", set("spec.a", "2"))
-			s.add("y", 20, bob, "c", "c", set("spec.a", "3"))
-		}, "spec.a=2 heads=x,y rev=2"},
-		{"an edit is later than its parents, whatever its clock says", func(s *scene) {
-			s.create("c", 100, alice, set("spec.a", "1"))
-			s.add("x", 1, bob, "c", "c", set("spec.a", "2"))
-			s.add("y", 2, bob, "c", "x", set("spec.a", "3"))
-		}, "spec.a=3 heads=y rev=3"},
-		{"a removal is a write", func(s *scene) {
-			s.create("c", 10, alice, set("spec.a", "1"), set("spec.b", "1"))
-			s.add("x", 20, alice, "c", "c", unset("spec.a"))
-		}, "spec.b=1 heads=x rev=2"},
-		{"an older write does not undo a removal", func(s *scene) {
-			s.create("c", 10, alice, set("spec.b", "1"))
-			s.add("x", 30, alice, "c", "c", unset("spec.a"))
-			s.add("y", 20, bob, "c", "c", set("spec.a", "1"))
-		}, "spec.b=1 heads=x,y rev=2"},
-		{"of one change's writes the last counts", func(s *scene) {
-			s.create("c", 10, alice, set("spec.a", "1"), set("spec.a", "2"))
-		}, "spec.a=2 heads=c rev=1"},
-		{"edits of different fields merge", func(s *scene) {
-			s.create("c", 10, alice)
-			s.add("x", 20, alice, "c", "c", set("spec.a", "1"))
-			s.add("y", 20, bob, "c", "c", set("spec.b", "2"))
-			s.add("m", 21, bob, "c", "x y", set("spec.c", "3"))
-		}, "spec.a=1 spec.b=2 spec.c=3 heads=m rev=3"},
-		{"a loop's write of a person's field has no effect", func(s *scene) {
-			s.create("c", 10, alice, set("spec.a", "1"))
-			s.add("x", 20, "loop:scheduler", "c", "c", set("spec.a", "2"))
-		}, "spec.a=1 heads=c rev=1"},
-		{"a person's write of a loop's field has no effect", func(s *scene) {
-			s.create("c", 10, alice)
-			s.add("x", 20, alice, "c", "c", set("spec.a", "1"), set("lifecycle.turn", "2"))
-		}, "heads=c rev=1"},
-		{"a loop's field is no rev", func(s *scene) {
-			s.create("c", 10, alice)
-			s.add("x", 20, "loop:scaler", "c", "c", set("spec.auto", "4"))
-			s.add("y", 20, "loop:scheduler", "c", "c", set("lifecycle.turn", "5"))
-		}, "lifecycle.turn=5 spec.auto=4 heads=c rev=1"},
-		{"a wish about the lifecycle is no rev", func(s *scene) {
-			s.create("c", 10, alice)
-			s.add("x", 20, alice, "c", "c", set("lifecycle.rerun", `"now"`))
-		}, `lifecycle.rerun="now" heads=c rev=1`},
-		{"a deletion ends the object", func(s *scene) {
-			s.create("c", 10, alice, set("spec.a", "1"))
-			s.add("d", 20, bob, "c", "c", del)
-		}, "spec.a=1 heads=d rev=1 deleted"},
-		{"an edit that a deletion did not know revives the object", func(s *scene) {
-			s.create("c", 10, alice, set("spec.a", "1"))
-			s.add("d", 20, bob, "c", "c", del)
-			s.add("x", 15, alice, "c", "c", set("spec.b", "2"))
-		}, "spec.a=1 spec.b=2 heads=x rev=2"},
-		{"several edits that a deletion did not know revive one object", func(s *scene) {
-			s.create("c", 10, alice)
-			s.add("d", 20, bob, "c", "c", del)
-			s.add("x", 15, alice, "c", "c", set("spec.a", "1"))
-			s.add("y", 16, bob, "c", "c", set("spec.b", "2"))
-		}, "spec.a=1 spec.b=2 heads=x,y rev=2"},
-		{"an edit that one of two deletions knew does not revive", func(s *scene) {
-			s.create("c", 10, alice)
-			s.add("x", 15, alice, "c", "c", set("spec.a", "1"))
-			s.add("d1", 20, bob, "c", "c", del)
-			s.add("d2", 21, alice, "c", "x", del)
-		}, "spec.a=1 heads=d1,d2 rev=2 deleted"},
-		{"an edit after a deletion has no effect", func(s *scene) {
-			s.create("c", 10, alice)
-			s.add("d", 20, bob, "c", "c", del)
-			s.add("x", 30, alice, "c", "d", set("spec.a", "1"))
-		}, "heads=d rev=1 deleted"},
-		{"a loop's write does not revive", func(s *scene) {
-			s.create("c", 10, alice)
-			s.add("d", 20, bob, "c", "c", del)
-			s.add("x", 30, "loop:scaler", "c", "c", set("spec.auto", "1"))
-		}, "spec.auto=1 heads=d rev=1 deleted"},
-		{"a loop may not delete a person's object", func(s *scene) {
-			s.create("c", 10, alice)
-			s.add("d", 20, "loop:scheduler", "c", "c", del)
-		}, "heads=c rev=1"},
-		{"a name may be taken again after a deletion", func(s *scene) {
-			s.create("c", 10, alice, set("spec.a", "1"))
-			s.add("d", 20, bob, "c", "c", del)
-			s.create("n", 30, alice, set("spec.a", "2"))
-		}, "spec.a=2 heads=n rev=1"},
-		{"of two creations the earlier has the name", func(s *scene) {
-			s.create("n", 30, alice, set("spec.a", "2"))
-			s.create("c", 10, bob, set("spec.a", "1"))
-		}, "spec.a=1 heads=c rev=1"},
-		{"the loser has the name once the winner is deleted", func(s *scene) {
-			s.create("n", 30, alice, set("spec.a", "2"))
-			s.create("c", 10, bob, set("spec.a", "1"))
-			s.add("d", 40, bob, "c", "c", del)
-		}, "spec.a=2 heads=n rev=1"},
-		{"of several deleted the last is shown", func(s *scene) {
-			s.create("c", 10, alice, set("spec.a", "1"))
-			s.add("d", 20, bob, "c", "c", del)
-			s.create("n", 30, alice, set("spec.a", "2"))
-			s.add("e", 40, bob, "n", "n", del)
-		}, "spec.a=2 heads=e rev=1 deleted"},
-	} {
+	for _, law := range laws {
 		t.Run(law.name, func(t *testing.T) {
 			s := newScene(t)
 			law.scene(s)

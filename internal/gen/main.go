@@ -24,6 +24,10 @@ func main() {
 
 // generate writes the wire API's code under out.
 func generate(root, out string) error {
+	out, err := filepath.Abs(out) // protoc runs in another directory
+	if err != nil {
+		return fmt.Errorf("find %s: %w", out, err)
+	}
 	protoc, err := exec.LookPath("protoc")
 	if err != nil {
 		return fmt.Errorf("find the protobuf compiler (Debian: protobuf-compiler): %w", err)
