@@ -25,6 +25,7 @@ func (e *engine) evaluate(t *tracked) {
 	e.noteQueued(t)
 	if t.eval.Gone != wasGone {
 		e.lists[t.ref.Kind] = nil
+		e.mark(e.selfRef()) // its routes may be others now
 	}
 	for _, step := range t.eval.Cancel {
 		e.cancel(t, step)

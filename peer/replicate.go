@@ -29,6 +29,7 @@ type replicator struct {
 	// lazy are the links of the push tree over which entries are only announced.
 	lazy    map[crdt.MachineID]bool
 	missing map[crdt.ActorID]*missing
+	lag     lag
 
 	// Every change of a head gets a number. version is the latest, changed the number
 	// of each actor's last change, equal the number at which a peer was found to hold
@@ -75,7 +76,7 @@ func (r *replicator) receivePush(from crdt.MachineID, m Push) {
 			heads[b.Actor] = a.Head
 		}
 		if m.Fresh {
-			r.arrived(from, fresh || a.Verdict == crdt.Gap || a.Verdict == crdt.Unknown)
+			r.arrived(from, b.Actor, fresh || a.Verdict == crdt.Gap || a.Verdict == crdt.Unknown)
 			if fresh {
 				r.spread(from, b, raw)
 			}

@@ -12,12 +12,25 @@ import (
 // lazy ones. A link over which something came twice becomes lazy; one over which
 // something was announced that did not come otherwise becomes eager.
 
-// graftAfter is how long an announced entry may take to come by itself, per try.
-const graftAfter = 15 * time.Millisecond
+// graftLeast is how long an announced entry may take to come by itself, at least.
+const graftLeast = 15 * time.Millisecond
+
+// lag estimates how long after its announcement an entry comes by itself, smoothed
+// as TCP smooths round trips (RFC 6298, section 2).
+type lag struct{ mean, deviation time.Duration }
+
+func (l *lag) observe(d time.Duration) {
+	l.deviation += (max(d-l.mean, l.mean-d) - l.deviation) / 4
+	l.mean += (d - l.mean) / 8
+}
+
+// patience is how long to wait before the entry is asked for.
+func (l *lag) patience() time.Duration { return max(graftLeast, l.mean+l.deviation) }
 
 // missing is an announced entry that has not come.
 type missing struct {
 	seq  uint64
+	seen time.Time // when it was first announced
 	due  time.Time
 	from []crdt.MachineID // who announced it, in the order in which they did
 }
@@ -48,9 +61,13 @@ func (r *replicator) setLazy(p crdt.MachineID) { r.lazy[p] = true }
 func (r *replicator) setEager(p crdt.MachineID) { delete(r.lazy, p) }
 
 // arrived: an entry came over the link, fresh or again.
-func (r *replicator) arrived(from crdt.MachineID, fresh bool) {
+func (r *replicator) arrived(from crdt.MachineID, actor crdt.ActorID, fresh bool) {
 	if fresh {
 		r.setEager(from)
+		if g := r.missing[actor]; g != nil && r.c.journal.log.Head(actor).Seq >= g.seq {
+			r.lag.observe(r.c.now.Sub(g.seen))
+			delete(r.missing, actor)
+		}
 		return
 	}
 	if !r.lazy[from] {
@@ -69,7 +86,7 @@ func (r *replicator) receiveHave(from crdt.MachineID, m Have) {
 		}
 		g := r.missing[actor]
 		if g == nil {
-			g = &missing{due: r.c.now.Add(graftAfter)}
+			g = &missing{seen: r.c.now, due: r.c.now.Add(r.lag.patience())}
 			r.missing[actor] = g
 		}
 		g.seq = max(g.seq, seq)
@@ -94,7 +111,7 @@ func (r *replicator) graft() {
 		}
 		to := g.from[0]
 		g.from = g.from[1:]
-		g.due = r.c.now.Add(graftAfter)
+		g.due = r.c.now.Add(r.lag.patience())
 		r.setEager(to)
 		r.c.send(to, Graft{Ranges: []crdt.Range{{Actor: actor, From: have + 1, To: g.seq}}})
 	}
