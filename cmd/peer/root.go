@@ -14,7 +14,7 @@ An object is written as KIND/NAME or KIND/NAMESPACE/NAME; a lone NAME is a pod.`
 func rootCommand(c *cli) *cobra.Command {
 	root := &cobra.Command{
 		Use: "peer", Short: "Run containers on a cluster of peers", Long: rootHelp,
-		SilenceUsage: true, SilenceErrors: true,
+		Version: version, SilenceUsage: true, SilenceErrors: true,
 	}
 	root.SetIn(c.in)
 	root.SetOut(c.out)
