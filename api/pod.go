@@ -37,6 +37,7 @@ const (
 // Values of spec.network.ipv4.
 const (
 	IPv4Masquerade = "masquerade"
+	IPv4CLAT       = "clat"
 	IPv4None       = "none"
 )
 

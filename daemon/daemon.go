@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/gossip"
 	"starling.dev/starling/netstack"
+	"starling.dev/starling/netstack/clat"
 	"starling.dev/starling/netstack/linux"
 	"starling.dev/starling/oci"
 	"starling.dev/starling/peer"
@@ -33,9 +35,12 @@ type Daemon struct {
 	membership *gossip.Membership
 	transport  *gossip.Transport
 	network    *linux.Network
-	runtime    *oci.Runtime
-	facts      *facts
-	tasks      []Task
+	translator *clat.Device
+	// untranslated is why this machine has no NAT64; nil while it has one.
+	untranslated atomic.Pointer[error]
+	runtime      *oci.Runtime
+	facts        *facts
+	tasks        []Task
 }
 
 // Open opens the data directory and builds the peer. A new directory begins a cluster.
@@ -68,7 +73,7 @@ func (d *Daemon) build(ctx context.Context) error {
 		return err
 	}
 	for _, part := range []func(context.Context) error{
-		d.buildNetwork, d.buildRuntime, d.buildLoop,
+		d.buildTranslator, d.buildNetwork, d.buildRuntime, d.buildLoop,
 		func(context.Context) error { return d.buildGossip(name) },
 		d.buildServer,
 	} {
@@ -84,11 +89,12 @@ func (d *Daemon) buildNetwork(context.Context) (err error) {
 	prefix := netstack.ClusterPrefix(cluster[:])
 	d.facts = &facts{cfg: d.cfg, cluster: prefix, own: netstack.MachinePrefix(prefix, id[:])}
 	d.network, err = linux.New(linux.Config{
-		Cluster: prefix, Own: d.facts.own, Scope: d.cfg.Namespace, Log: d.cfg.Logger.With("part", "network"),
+		Cluster: prefix, Own: d.facts.own, Scope: d.cfg.Namespace, Repair: d.repairNetwork, Log: d.cfg.Logger.With("part", "network"),
 	})
 	if err != nil {
 		return fmt.Errorf("prepare the machine's network: %w", err)
 	}
+	d.add(named("network", d.network.Run))
 	if a := d.firstAddress(); a.IsValid() {
 		d.facts.address.Store(&a)
 	}
@@ -97,7 +103,7 @@ func (d *Daemon) buildNetwork(context.Context) (err error) {
 
 func (d *Daemon) buildLoop(context.Context) (err error) {
 	h := &host{
-		images: d.runtime.Images(), containers: d.runtime.Containers(), network: d.network,
+		images: d.runtime.Images(), containers: d.runtime.Containers(), network: podNetwork{d.network, d.translator, &d.untranslated},
 		volumes: &volumes{dir: d.cfg.Data + "/volumes"}, facts: d.facts,
 	}
 	o := &opener{home: d.home, verifier: d.verifier}

@@ -10,6 +10,7 @@ import (
 	"starling.dev/starling/api"
 	"starling.dev/starling/gossip"
 	"starling.dev/starling/identity"
+	"starling.dev/starling/netstack/clat"
 )
 
 // JoinRequest is what a person types on a machine that is to join.
@@ -84,7 +85,7 @@ func (d *Daemon) purge(ctx context.Context) error {
 	if err := d.buildNetwork(ctx); err != nil {
 		return err
 	}
-	if err := d.network.Purge(ctx); err != nil {
+	if err := errors.Join(d.network.Purge(ctx), clat.Purge(clat.Config{})); err != nil {
 		return fmt.Errorf("remove the pods' networks: %w", err)
 	}
 	if err := d.buildRuntime(ctx); err != nil {

@@ -125,7 +125,7 @@ type PodNetwork struct {
 	ID      string
 	Name    string
 	Address netip.Addr // the pod's one IPv6 address
-	IPv4    string     // masquerade | none
+	IPv4    string     // masquerade | clat | none
 }
 
 // RoutePlan is what the machine's part of the cluster network should be.

@@ -98,6 +98,9 @@ func machineTable(m Machine) *Table {
 	var nat []Rule
 	if !m.Lan {
 		nat = append(nat, Rule{
+			Out: LinkMatch{Name: TranslatorLink}, Verdict: Accept,
+			Why: "the NAT64 knows pods by their own addresses",
+		}, Rule{
 			Out:         LinkMatch{anyPodLink, true},
 			Source:      PrefixMatch{Prefix: m.Cluster},
 			Destination: PrefixMatch{m.Cluster, true},

@@ -14,6 +14,9 @@ import (
 // firewalls match "slp*".
 const PodLinkPrefix = "slp"
 
+// TranslatorLink is the machine's link to its NAT64.
+const TranslatorLink = "slnat64"
+
 // PodLink is the name of a pod's end of its link.
 const PodLink = "eth0"
 

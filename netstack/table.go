@@ -50,6 +50,7 @@ type Verdict string
 
 // The verdicts.
 const (
+	Accept     Verdict = "accept"
 	Drop       Verdict = "drop"
 	Masquerade Verdict = "masquerade"
 )

@@ -12,7 +12,7 @@ import (
 // Names of our links, and the MTU of everything that is not told otherwise.
 const (
 	PodLink     = "clat"
-	defaultLink = "slnat64"
+	defaultLink = netstack.TranslatorLink
 	defaultMTU  = 1500
 	minMTU      = 1280 // RFC 8200
 	maxMTU      = 65535 - fragmentHeader

@@ -6,10 +6,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
+	"strings"
 
-	"github.com/google/nftables"
-	"github.com/google/nftables/binaryutil"
-	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -116,22 +115,58 @@ func setUpLink(s linkState) error {
 		return fmt.Errorf("find link %s: %w", s.name, err)
 	}
 	for _, c := range s.sysctls {
-		err := os.WriteFile("/proc/sys/"+c.Key, []byte(c.Value), 0o644)
-		if err != nil && !errors.Is(err, os.ErrNotExist) { // no IPv6 here: nothing to set
-			return fmt.Errorf("set %q: %w", c, err)
+		if err := setSysctl(c); err != nil {
+			return err
 		}
 	}
-	if err := nl.LinkSetMTU(link, s.mtu); err != nil {
-		return fmt.Errorf("set the MTU of link %s to %d: %w", s.name, s.mtu, err)
+	if link.Attrs().MTU != s.mtu {
+		if err := nl.LinkSetMTU(link, s.mtu); err != nil {
+			return fmt.Errorf("set the MTU of link %s to %d: %w", s.name, s.mtu, err)
+		}
+	}
+	if err := s.setAddresses(nl, link); err != nil {
+		return err
+	}
+	if link.Attrs().Flags&net.FlagUp == 0 {
+		if err := nl.LinkSetUp(link); err != nil {
+			return fmt.Errorf("set link %s up: %w", s.name, err)
+		}
+	}
+	return s.setRoutes(nl, link)
+}
+
+// setSysctl writes a setting that differs.
+func setSysctl(c netstack.Sysctl) error {
+	path := "/proc/sys/" + c.Key
+	have, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) || strings.TrimSpace(string(have)) == c.Value {
+		return nil // no IPv6 here: nothing to set
+	}
+	if err := os.WriteFile(path, []byte(c.Value), 0o644); err != nil {
+		return fmt.Errorf("set %q: %w", c, err)
+	}
+	return nil
+}
+
+// setAddresses adds what is missing: an address that is set again would be reported as
+// a change, and answered with another repair.
+func (s linkState) setAddresses(nl *netlink.Handle, link netlink.Link) error {
+	have, err := nl.AddrList(link, netlink.FAMILY_V4)
+	if err != nil {
+		return fmt.Errorf("list the addresses of link %s: %w", s.name, err)
 	}
 	for _, a := range s.addresses {
+		if slices.ContainsFunc(have, func(h netlink.Addr) bool { return h.IP.Equal(a.AsSlice()) }) {
+			continue
+		}
 		if err := nl.AddrReplace(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(a, a.BitLen()))}); err != nil {
 			return fmt.Errorf("set address %v on link %s: %w", a, s.name, err)
 		}
 	}
-	if err := nl.LinkSetUp(link); err != nil {
-		return fmt.Errorf("set link %s up: %w", s.name, err)
-	}
+	return nil
+}
+
+func (s linkState) setRoutes(nl *netlink.Handle, link netlink.Link) error {
 	for _, r := range s.routes {
 		if err := nl.RouteReplace(route(link, r)); err != nil {
 			return fmt.Errorf("route %v to link %s: %w", r, s.name, err)
@@ -153,72 +188,42 @@ func route(link netlink.Link, p netip.Prefix) *netlink.Route {
 	}
 }
 
-// setUpTable replaces our nftables table, which is named after the link, in one
-// transaction. It masquerades what comes from pods, and lets nobody else in: neither may
-// a pod reach another by its address in the range, nor a stranger open a connection.
-func setUpTable(cfg Config) error {
-	conn, err := nftables.New()
+// Purge takes away what a Device with this configuration leaves on the machine.
+func Purge(cfg Config) error {
+	cfg = cfg.withDefaults()
+	err := within(cfg.Machine, func() error { return errors.Join(deleteLink(cfg.Link), deleteTable(cfg)) })
 	if err != nil {
-		return fmt.Errorf("open an nftables socket: %w", err)
-	}
-	table := &nftables.Table{Name: "starling-" + cfg.Link, Family: nftables.TableFamilyIPv4}
-	conn.AddTable(table)
-	conn.DelTable(table) // what is not there can't be deleted, hence the line before
-	conn.AddTable(table)
-	forward := conn.AddChain(&nftables.Chain{
-		Name: "forward", Table: table, Type: nftables.ChainTypeFilter,
-		Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter,
-	})
-	post := conn.AddChain(&nftables.Chain{
-		Name: "masquerade", Table: table, Type: nftables.ChainTypeNAT,
-		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource,
-	})
-	in, out := linkIs(expr.MetaKeyIIFNAME, expr.CmpOpEq, cfg.Link), linkIs(expr.MetaKeyOIFNAME, expr.CmpOpEq, cfg.Link)
-	drop := []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
-	for _, r := range []struct {
-		chain *nftables.Chain
-		exprs [][]expr.Any
-	}{
-		{forward, [][]expr.Any{in, out, drop}},
-		{forward, [][]expr.Any{out, strangers(), drop}},
-		{post, [][]expr.Any{from(cfg.IPv4), linkIs(expr.MetaKeyOIFNAME, expr.CmpOpNeq, cfg.Link), {&expr.Masq{}}}},
-	} {
-		rule := &nftables.Rule{Table: table, Chain: r.chain}
-		for _, e := range r.exprs {
-			rule.Exprs = append(rule.Exprs, e...)
-		}
-		conn.AddRule(rule)
-	}
-	if err := conn.Flush(); err != nil {
-		return fmt.Errorf("set table ip %s: %w", table.Name, err)
+		return fmt.Errorf("purge NAT64: %w", err)
 	}
 	return nil
 }
 
-func linkIs(key expr.MetaKey, op expr.CmpOp, name string) []expr.Any {
-	padded := make([]byte, unix.IFNAMSIZ)
-	copy(padded, name)
-	return []expr.Any{&expr.Meta{Key: key, Register: 1}, &expr.Cmp{Op: op, Register: 1, Data: padded}}
+// Unlink takes away what an earlier process may have left in a pod that has no use for
+// it any more. space is the path of the pod's namespace, which may not exist.
+func Unlink(space string) error {
+	err := within(space, func() error { return deleteLink(PodLink) })
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("take a pod's IPv4 link away: %w", err)
+	}
+	return nil
 }
 
-// strangers matches what belongs to no connection that a pod has opened.
-func strangers() []expr.Any {
-	known := binaryutil.NativeEndian.PutUint32(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED)
-	return []expr.Any{
-		&expr.Ct{Key: expr.CtKeySTATE, Register: 1},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: known, Xor: make([]byte, 4)},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: make([]byte, 4)},
+// deleteLink deletes a link in the calling thread's namespace, if it is there.
+func deleteLink(name string) error {
+	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("open a netlink socket: %w", err)
 	}
-}
-
-func from(p netip.Prefix) []expr.Any {
-	const sourceAt, length = 12, 4
-	return []expr.Any{
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: sourceAt, Len: length},
-		&expr.Bitwise{
-			SourceRegister: 1, DestRegister: 1, Len: length,
-			Mask: net.CIDRMask(p.Bits(), 32), Xor: make([]byte, length),
-		},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: p.Masked().Addr().AsSlice()},
+	defer nl.Close()
+	link, err := nl.LinkByName(name)
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		return nil
 	}
+	if err == nil {
+		err = nl.LinkDel(link)
+	}
+	if err != nil {
+		return fmt.Errorf("delete link %s: %w", name, err)
+	}
+	return nil
 }

@@ -50,6 +50,9 @@ type Config struct {
 	// Duplicate, if set, is told of an address of a pod here that another machine
 	// answers for, in mode lan. It must not block.
 	Duplicate func(a netip.Addr, mac netstack.MAC)
+	// Repair, if set, is called when something was changed in the machine's network: it
+	// puts back what others keep beside the Network, and writes only what differs.
+	Repair func() error
 	// Log is required.
 	Log *slog.Logger
 }

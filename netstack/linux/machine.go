@@ -40,9 +40,10 @@ func (n *Network) observe() (machineState, error) {
 	all, err := n.host.ourRoutes(0, m.links)
 	m.pods = map[string][]netstack.Route{}
 	for _, r := range all {
-		if netstack.IsHostLink(r.Link) {
+		switch {
+		case netstack.IsHostLink(r.Link):
 			m.pods[r.Link] = append(m.pods[r.Link], r)
-		} else {
+		case r.Link != netstack.TranslatorLink: // the NAT64 keeps its own routes
 			m.routes = append(m.routes, r)
 		}
 	}

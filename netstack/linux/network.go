@@ -122,10 +122,10 @@ func checkPod(pod loops.PodNetwork) error {
 		return fmt.Errorf("address %q: a pod needs an IPv6 address", pod.Address)
 	}
 	switch pod.IPv4 {
-	case "", "none", "masquerade":
+	case "", "none", "masquerade", "clat":
 		return nil
 	}
-	return fmt.Errorf("ipv4 %q: use masquerade or none", pod.IPv4)
+	return fmt.Errorf("ipv4 %q: use masquerade, clat or none", pod.IPv4)
 }
 
 // preparePod makes sure of the machine's own part and chooses what the plan needs.

@@ -135,8 +135,11 @@ func ruleExprs(r netstack.Rule) []expr.Any {
 	e = append(e, linkIs(expr.MetaKeyOIFNAME, r.Out)...)
 	e = append(e, prefixIs(r.Source, 12, 8)...)
 	e = append(e, prefixIs(r.Destination, 16, 24)...)
-	if r.Verdict == netstack.Masquerade {
+	switch r.Verdict {
+	case netstack.Masquerade:
 		return append(e, &expr.Masq{})
+	case netstack.Accept:
+		return append(e, &expr.Verdict{Kind: expr.VerdictAccept})
 	}
 	return append(e, &expr.Verdict{Kind: expr.VerdictDrop})
 }

@@ -167,6 +167,11 @@ func (n *Network) repair(ctx context.Context) {
 			n.log.Warn("repair a pod's network", "pod", id, "err", err)
 		}
 	}
+	if n.cfg.Repair != nil {
+		if err := n.cfg.Repair(); err != nil {
+			n.log.Warn("repair what belongs to the network", "err", err)
+		}
+	}
 	if after := n.writes.Load(); after != before {
 		n.log.Info("repaired the network", "changes", after-before)
 	}

@@ -1,0 +1,72 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/loops"
+	"starling.dev/starling/netstack/clat"
+	"starling.dev/starling/netstack/linux"
+)
+
+// buildTranslator makes the machine's NAT64, which serves the pods that ask for it.
+func (d *Daemon) buildTranslator(context.Context) (err error) {
+	d.translator, err = clat.New(clat.Config{Log: d.cfg.Logger.With("part", "nat64")})
+	if err != nil {
+		return err
+	}
+	d.add(named(d.translator.String(), d.runTranslator))
+	return nil
+}
+
+// runTranslator serves pods until the context ends. A machine that can't translate goes
+// on without: pods that ask for it are told why.
+func (d *Daemon) runTranslator(ctx context.Context) error {
+	err := d.translator.Run(ctx)
+	if err != nil && ctx.Err() == nil {
+		d.cfg.Logger.Warn("this machine has no NAT64, so that pods with `ipv4: clat` can't run here", "error", err)
+		d.untranslated.Store(&err)
+	}
+	return nil
+}
+
+// repairNetwork puts back what belongs to the network, but is not the Network's.
+func (d *Daemon) repairNetwork() error { return d.translator.Repair() }
+
+// podNetwork is the machine's network with a way to IPv4 for pods that have none of
+// their own.
+type podNetwork struct {
+	*linux.Network
+	translator *clat.Device
+	// failed is why the machine has no NAT64; nil while it has one.
+	failed *atomic.Pointer[error]
+}
+
+var _ loops.Network = podNetwork{}
+
+// Attach connects the pod, and then gives it its translator or takes that away.
+func (n podNetwork) Attach(ctx context.Context, pod loops.PodNetwork) (string, error) {
+	if pod.IPv4 != api.IPv4CLAT {
+		err := errors.Join(n.translator.Remove(pod.ID), clat.Unlink(n.NamespacePath(pod.ID)))
+		if err != nil {
+			return "", err
+		}
+		return n.Network.Attach(ctx, pod)
+	}
+	if err := n.failed.Load(); err != nil {
+		return "", fmt.Errorf("pod %s asks for `ipv4: clat`: %w", pod.Name, *err)
+	}
+	path, err := n.Network.Attach(ctx, pod)
+	if err != nil {
+		return "", err
+	}
+	return path, n.translator.Add(clat.Pod{ID: pod.ID, Space: path, Address: pod.Address})
+}
+
+// Detach takes the pod's translator away with the rest.
+func (n podNetwork) Detach(ctx context.Context, podID string) error {
+	return errors.Join(n.translator.Remove(podID), n.Network.Detach(ctx, podID))
+}
