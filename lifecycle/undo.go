@@ -70,11 +70,16 @@ func (v *evaluator) undoHere(n *node, s *StepState) {
 const UndoFailed = "UndoFailed"
 
 // users returns a node that requires n, directly or not, and still has something to
-// take back on the same machine.
+// take back on the same machine. What this machine made counts even if the replicated
+// result is another's.
 func (v *evaluator) users(n *node) *node {
+	machine := v.states[n].Result.Executor
 	for _, u := range n.needed {
 		r := v.states[u].Result
-		if made(u, r) && r.Executor == v.states[n].Result.Executor && !v.env.Removed(r.Executor) {
+		if made(u, r) && r.Executor == machine && !v.env.Removed(machine) {
+			return u
+		}
+		if machine == v.env.Self && u.step != nil && u.step.Undo != nil && v.env.Effects(u.name) {
 			return u
 		}
 		if w := v.users(u); w != nil {
