@@ -30,8 +30,11 @@ func sample(f Field) string {
 }
 
 func decodeAny(kind string, f Fields) (any, error) {
-	if kind == "Pod" {
+	switch kind {
+	case "Pod":
 		return DecodePod(f)
+	case "PinnedDeployment":
+		return DecodePinned(f)
 	}
 	return DecodeMachine(f)
 }
@@ -105,7 +108,9 @@ func checkTied(t *testing.T, k Kind, places, filled map[string]string) {
 		}
 	}
 	for place := range places {
-		if filled[place] == "" && !(k.Name == "Machine" && place == ".Lifecycle.Restart") {
+		counter := k.Name != "Pod" && place == ".Lifecycle.Restart"
+		parent := k.Name == "PinnedDeployment" && strings.Contains(place, ".Parent.")
+		if filled[place] == "" && !counter && !parent {
 			t.Errorf("%s%s has no row in the table", k.Name, place)
 		}
 	}

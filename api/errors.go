@@ -23,6 +23,7 @@ const (
 	Internal            = "Internal"
 	Invalid             = "Invalid"
 	LabelMissing        = "LabelMissing"
+	LivenessFailed      = "LivenessFailed"
 	MachineDrained      = "MachineDrained"
 	MachineRemoved      = "MachineRemoved"
 	MachineSilent       = "MachineSilent"
@@ -34,10 +35,12 @@ const (
 	NotFound            = "NotFound"
 	NotSponsor          = "NotSponsor"
 	OutOfMemory         = "OutOfMemory"
+	ReadinessFailed     = "ReadinessFailed"
 	Refused             = "Refused"
 	RegistryUnreachable = "RegistryUnreachable"
 	RuntimeUnavailable  = "RuntimeUnavailable"
 	SpecInvalid         = "SpecInvalid"
+	StartupFailed       = "StartupFailed"
 	StepFailed          = "StepFailed"
 	TimedOut            = "TimedOut"
 	TokenExpired        = "TokenExpired"
@@ -86,6 +89,7 @@ var codes = []Code{
 	{Internal, "The program met a state that it should never be in.", "Report it with the message and the peer's log."},
 	{Invalid, "A name, an address or a message is malformed.", "Correct what the message points at; nothing was changed."},
 	{LabelMissing, "No machine has a label that the pod requires.", "Add the label to a machine, or change spec.require."},
+	{LivenessFailed, "A container's liveness probe failed, so that it is restarted.", "Read the container's output with `peer logs --previous`, and ask the probe's port yourself with `peer forward`."},
 	{MachineDrained, "The machine is drained and takes no pods.", "Bring it back with `peer machine resume`."},
 	{MachineRemoved, "The machine's key was removed from the cluster.", "Run `peer leave --purge` on the machine to get a new key, then join again."},
 	{MachineSilent, "A majority of the voters hear nothing from the machine.", "Look after the machine; its pods run elsewhere after their grace unless they are pinned."},
@@ -97,10 +101,12 @@ var codes = []Code{
 	{NotFound, "There is no such object.", "List what there is with `peer get`."},
 	{NotSponsor, "Only the machine that a token names as its sponsor can redeem it.", "Join at that machine, or make a new token with `peer invite` where you are."},
 	{OutOfMemory, "A container used more memory than its limit and was killed.", "Raise resources.memory, or make the program use less."},
+	{ReadinessFailed, "A container runs, and its readiness probe fails.", "Read the container's output with `peer logs`, and ask the probe's port yourself with `peer forward`."},
 	{Refused, "The machine has not enough left for the pod that was placed on it.", "Nothing: the pod is placed again. If no machine fits, free some capacity."},
 	{RegistryUnreachable, "The registry of the image does not answer.", "Check the registry and the machine's network, or load the image with `peer image load`."},
 	{RuntimeUnavailable, "The container runtime does not answer.", "Start containerd, or install it so that the peer can."},
 	{SpecInvalid, "The spec has fields that are unknown, missing or wrong.", "Correct what the message points at; nothing was changed."},
+	{StartupFailed, "A container's startup probe did not pass in its time, so that it is restarted.", "Read the container's output with `peer logs --previous`; raise the probe's failures or period if it only needs longer."},
 	{StepFailed, "A step failed for a reason that has no code of its own.", "Read the message; the step is tried again with a growing delay."},
 	{TimedOut, "A step or a command did not finish in its time.", "Ask `peer why` what it waits for."},
 	{TokenExpired, "The token's time is over.", "Make a new one with `peer invite`."},

@@ -66,6 +66,7 @@ const (
 	KeyName  KeyRule = "name"             // an RFC 1123 label: a-z, 0-9 and -, at most 63
 	KeyLabel KeyRule = "label"            // a name, or "example.com/name"
 	KeyEnv   KeyRule = "environment name" // anything without "=", NUL or space
+	KeyProbe KeyRule = "probe"            // startup, readiness or liveness
 )
 
 // Step says which loop runs a step of the kind's lifecycle where the step's name
@@ -83,10 +84,15 @@ type Kind struct {
 	Fields     []Field
 	Groups     []Group
 	Steps      []Step
+	// Children is the kind of the objects that an object of this kind is made of, and
+	// Parent the loop that makes them and owns their specs. Both are empty for a kind
+	// that stands alone.
+	Children string
+	Parent   string
 }
 
 // builtinKinds is sorted by name and never changed.
-var builtinKinds = []Kind{machineKind, podKind}
+var builtinKinds = []Kind{machineKind, pinnedKind, podKind}
 
 // Kinds returns the table of every built-in kind, sorted by name. The caller
 // must not change it.

@@ -41,6 +41,13 @@ const (
 	IPv4None       = "none"
 )
 
+// The probes of a container.
+const (
+	ProbeStartup   = "startup"
+	ProbeReadiness = "readiness"
+	ProbeLiveness  = "liveness"
+)
+
 // VolumeDirectory is a volume that is a directory of the pod's machine.
 const VolumeDirectory = "directory"
 
@@ -60,7 +67,7 @@ var podKind = Kind{
 }
 
 var podGroups = []Group{
-	{Path: "spec", Doc: "What is wanted. People write it."},
+	{Path: "spec", Doc: "What is wanted. People write it; of a pod that has a parent, the parent's loop does."},
 	{Path: "spec.containers", Doc: "The pod's containers, a map by name; at least one."},
 	{Path: "spec.containers.*", Key: KeyName, Doc: "One container. All containers of a pod share its address, so their ports differ."},
 	{Path: "spec.containers.*.env", Doc: "Environment variables, a map by name."},
@@ -70,6 +77,8 @@ var podGroups = []Group{
 	{Path: "spec.containers.*.resources", Doc: "What the container may use. The machine keeps as much free for it."},
 	{Path: "spec.containers.*.mounts", Doc: "Where the pod's volumes appear in the container, a map by the volume's name."},
 	{Path: "spec.containers.*.mounts.*", Key: KeyName, Doc: "One volume of spec.volumes."},
+	{Path: "spec.containers.*.probes", Doc: "How the container is asked how it is, by its machine. Answers are not recorded; a change of the pod's readiness is."},
+	{Path: "spec.containers.*.probes.*", Key: KeyProbe, Doc: "startup holds the other two back until it passes once, and has the container restarted if it never does; readiness decides status.ready; a failing liveness probe has the container restarted. Each has exactly one of http, tcp, grpc and exec."},
 	{Path: "spec.require", Doc: "Labels that the machine must have, each with the same value."},
 	{Path: "spec.require.*", Key: KeyLabel},
 	{Path: "spec.stop", Doc: "How the pod's containers are asked to end."},
@@ -78,6 +87,7 @@ var podGroups = []Group{
 	{Path: "spec.volumes.*", Key: KeyName, Doc: "One volume. It is kept for 24 hours after the pod is deleted."},
 	{Path: "spec.labels", Doc: "Labels by which people find the pod; nothing is wired by them."},
 	{Path: "spec.labels.*", Key: KeyLabel},
+	{Path: "spec.parent", Doc: "What the pod belongs to, written once by the loop that made it."},
 	{Path: "lifecycle", Doc: "Which point of its lifecycle the pod is to be at."},
 	{Path: "status", Doc: "What is. Loops write it, each its own fields."},
 	{Path: "status.refused", Doc: "Why machines could not take the pod when it was last placed, a map by machine."},

@@ -33,6 +33,14 @@ type PodSpec struct {
 	IPv4       string
 	Runtime    string
 	Labels     map[string]string
+	Parent     Parent
+}
+
+// Parent is what a pod belongs to; zero for one that a person made.
+type Parent struct {
+	Object string // as a person types it: "pinneddeployment/web"
+	ID     string // its identity, hex
+	Slot   int64
 }
 
 // Container is one container as it is wanted.
@@ -48,6 +56,19 @@ type Container struct {
 	CPU     int64   // thousandths of a core; 0: none reserved, no limit
 	Memory  int64   // bytes; 0: none reserved, no limit
 	Mounts  []Mount // sorted by path
+	Probes  []Probe // sorted by name
+}
+
+// Probe is one way in which a container is asked how it is: HTTP, TCP, GRPC or Exec.
+type Probe struct {
+	Name      string // startup | readiness | liveness
+	HTTP      string // ":8080/ready"
+	TCP, GRPC uint16
+	Exec      []string
+	Period    time.Duration
+	Timeout   time.Duration
+	Failures  int64 // in a row that count as failing
+	Successes int64 // in a row that count as passing
 }
 
 // Mount is a volume's place in a container.
@@ -116,7 +137,7 @@ func (s PodSpec) Need() (cpu, memory int64) {
 func DecodePod(f Fields) (Pod, error) {
 	r := newReader(f)
 	pod := Pod{
-		Spec:      r.podSpec(),
+		Spec:      r.podSpec("spec"),
 		Lifecycle: r.lifecycle(),
 		Status:    r.podStatus(),
 	}
@@ -127,28 +148,29 @@ func (r *reader) lifecycle() Lifecycle {
 	return Lifecycle{Target: r.str("lifecycle.target"), Restart: r.int("lifecycle.restart")}
 }
 
-func (r *reader) podSpec() PodSpec {
+// podSpec reads the spec of a pod, or a template, that stands at the path.
+func (r *reader) podSpec(at string) PodSpec {
 	spec := PodSpec{
-		Require:   r.stringMap("spec.require"),
-		Restart:   r.str("spec.restart"),
-		Stop:      Stop{Signal: r.str("spec.stop.signal"), Grace: r.duration("spec.stop.grace")},
-		Partition: r.str("spec.partition"),
-		Grace:     r.duration("spec.grace"),
-		IPv4:      r.str("spec.network.ipv4"),
-		Runtime:   r.str("spec.runtime"),
-		Labels:    r.stringMap("spec.labels"),
+		Require:   r.stringMap(at + ".require"),
+		Restart:   r.str(at + ".restart"),
+		Stop:      Stop{Signal: r.str(at + ".stop.signal"), Grace: r.duration(at + ".stop.grace")},
+		Partition: r.str(at + ".partition"),
+		Grace:     r.duration(at + ".grace"),
+		IPv4:      r.str(at + ".network.ipv4"),
+		Runtime:   r.str(at + ".runtime"),
+		Labels:    r.stringMap(at + ".labels"),
+		Parent:    Parent{r.str(at + ".parent.object"), r.str(at + ".parent.id"), r.int(at + ".parent.slot")},
 	}
-	for _, name := range r.x.keys("spec.containers") {
-		spec.Containers = append(spec.Containers, r.container(name))
+	for _, name := range r.x.keys(at + ".containers") {
+		spec.Containers = append(spec.Containers, r.container(Child(at+".containers", name), name))
 	}
-	for _, name := range r.x.keys("spec.volumes") {
-		spec.Volumes = append(spec.Volumes, Volume{Name: name, Type: r.str(Join("spec", "volumes", name, "type"))})
+	for _, name := range r.x.keys(at + ".volumes") {
+		spec.Volumes = append(spec.Volumes, Volume{Name: name, Type: r.str(Child(at+".volumes", name) + ".type")})
 	}
 	return spec
 }
 
-func (r *reader) container(name string) Container {
-	at := Child("spec.containers", name)
+func (r *reader) container(at, name string) Container {
 	c := Container{
 		Name:    name,
 		Image:   r.str(at + ".image"),
@@ -166,7 +188,24 @@ func (r *reader) container(name string) Container {
 		c.Mounts = append(c.Mounts, Mount{Volume: volume, Path: r.str(m + ".path"), ReadOnly: r.bool(m + ".readonly")})
 	}
 	slices.SortStableFunc(c.Mounts, func(a, b Mount) int { return cmp.Compare(a.Path, b.Path) })
+	for _, probe := range r.x.keys(at + ".probes") {
+		c.Probes = append(c.Probes, r.probe(Child(at+".probes", probe), probe))
+	}
 	return c
+}
+
+func (r *reader) probe(at, name string) Probe {
+	return Probe{
+		Name:      name,
+		HTTP:      r.str(at + ".http"),
+		TCP:       r.port(at + ".tcp"),
+		GRPC:      r.port(at + ".grpc"),
+		Exec:      r.strings(at + ".exec"),
+		Period:    r.duration(at + ".period"),
+		Timeout:   r.duration(at + ".timeout"),
+		Failures:  r.int(at + ".failures"),
+		Successes: r.int(at + ".successes"),
+	}
 }
 
 func (r *reader) podStatus() PodStatus {

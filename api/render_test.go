@@ -31,7 +31,8 @@ func drawValue(t *rapid.T, f Field) string {
 	if len(f.Enum) > 0 {
 		return Str(rapid.SampledFrom(f.Enum).Draw(t, "enum"))
 	}
-	switch f.Path {
+	path := strings.NewReplacer("spec.next.", "spec.", "spec.previous.", "spec.").Replace(f.Path)
+	switch path {
 	case "spec.containers.*.image":
 		return Str(rapid.StringMatching(`[a-z]{1,5}(\.[a-z]{1,3}(:[0-9]{1,4})?/[a-z]{1,9})?(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,9})?`).Draw(t, "image"))
 	case "spec.containers.*.workdir":
@@ -78,6 +79,7 @@ func drawFields(t *rapid.T, k Kind) Fields {
 				f[path] = drawValue(t, *n.field)
 			}
 		case n.name == "mounts": // only volumes that are there, each at its own place
+		case n.name == "probes": // each asks in one way
 		default:
 			for _, c := range n.children {
 				if c != n.star {
@@ -91,11 +93,40 @@ func drawFields(t *rapid.T, k Kind) Fields {
 		}
 	}
 	fill(schemaOf(k.Name).root, "")
-	if k.Name == "Pod" {
-		mountAll(f)
-		spreadPorts(f)
+	switch k.Name {
+	case "Pod":
+		fitTogether(t, f, "spec")
+	case "PinnedDeployment":
+		fitTogether(t, f, "spec.next")
+		fitTogether(t, f, "spec.previous")
+		for _, path := range []string{"spec.replicas", "spec.percentNext", "spec.surge", "spec.unavailable"} {
+			f[path] = Int(rapid.IntRange(1, 100).Draw(t, path))
+		}
 	}
 	return f
+}
+
+// fitTogether makes what was drawn for a pod's spec, or for a template, one whole.
+func fitTogether(t *rapid.T, f Fields, spec string) {
+	mountAll(f, spec)
+	spreadPorts(f, spec)
+	for _, c := range f.Keys(spec + ".containers") {
+		for _, name := range []string{ProbeStartup, ProbeReadiness, ProbeLiveness} {
+			probe := Child(spec+".containers", c) + ".probes." + name
+			switch rapid.IntRange(0, 4).Draw(t, probe) {
+			case 0:
+				f[probe+".http"] = Str(":8080/ready")
+				f[probe+".failures"] = Int(rapid.IntRange(1, 9).Draw(t, "failures"))
+			case 1:
+				f[probe+".exec"] = List("true")
+				f[probe+".period"] = Duration(1e6 * drawMillis(t))
+			case 2:
+				f[probe+".tcp"] = "80"
+			case 3:
+				f[probe+".grpc"] = "80"
+			}
+		}
+	}
 }
 
 func drawKey(t *rapid.T, n *node, name string) string {
@@ -108,18 +139,18 @@ func drawKey(t *rapid.T, n *node, name string) string {
 	return name
 }
 
-func mountAll(f Fields) {
-	for _, c := range f.Keys("spec.containers") {
-		for i, v := range f.Keys("spec.volumes") {
-			f[Join("spec", "containers", c, "mounts", v, "path")] = Str(fmt.Sprintf("/v%d", i))
+func mountAll(f Fields, spec string) {
+	for _, c := range f.Keys(spec + ".containers") {
+		for i, v := range f.Keys(spec + ".volumes") {
+			f[spec+"."+Join("containers", c, "mounts", v, "path")] = Str(fmt.Sprintf("/v%d", i))
 		}
 	}
 }
 
-func spreadPorts(f Fields) {
+func spreadPorts(f Fields, spec string) {
 	next := 1
 	for _, path := range f.Paths() {
-		if Match("spec.containers.*.ports.*", path) {
+		if Match(spec+".containers.*.ports.*", path) {
 			f[path] = Int(next)
 			next++
 		}

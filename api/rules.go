@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -17,6 +18,7 @@ const (
 	// minMemory: below it no process starts; a smaller number lacks its unit.
 	minMemory = 4 << 20
 	minGrace  = time.Second
+	minPeriod = 100 * time.Millisecond // what is asked more often is work, not a probe
 	maxGrace  = 24 * time.Hour
 )
 
@@ -28,6 +30,8 @@ func rules(kind string, f Fields, add addFunc) {
 	switch kind {
 	case podKind.Name:
 		podRules(f, add)
+	case pinnedKind.Name:
+		pinnedRules(f, add)
 	case machineKind.Name:
 		machineRules(f, add)
 	}
@@ -81,8 +85,47 @@ func containerRules(f Fields, at string, add addFunc) {
 	if s := f.String(at + ".user"); f.Has(at+".user") && !userPattern.MatchString(s) {
 		add(at+".user", "%q is not a user; write USER or USER:GROUP, by name or number", s)
 	}
+	for _, name := range f.Keys(at + ".probes") {
+		probeRules(f, Child(at+".probes", name), add)
+	}
 	resourceRules(f, at+".resources", add)
 	mountRules(f, at+".mounts", add)
+}
+
+// probeRules: a probe asks in exactly one way.
+func probeRules(f Fields, at string, add addFunc) {
+	var ways []string
+	for _, way := range []string{"http", "tcp", "grpc", "exec"} {
+		if f.Has(at + "." + way) {
+			ways = append(ways, way)
+		}
+	}
+	if len(ways) != 1 {
+		add(at, "a probe asks in exactly one way: write one of http, tcp, grpc and exec, not %d", len(ways))
+	}
+	if _, _, err := ParseHTTPProbe(f.String(at + ".http")); f.Has(at+".http") && err != nil {
+		add(at+".http", "%v", err)
+	}
+	if f.Has(at+".exec") && len(f.Strings(at+".exec")) == 0 {
+		add(at+".exec", "the list is empty; write the command and its arguments")
+	}
+	durationRange(f, at+".period", minPeriod, maxGrace, add)
+	durationRange(f, at+".timeout", minPeriod, maxGrace, add)
+	for _, count := range []string{".failures", ".successes"} {
+		if n := f.Int(at + count); f.Has(at+count) && n < 1 {
+			add(at+count, "%d is not a number of answers; the least is 1", n)
+		}
+	}
+}
+
+// ParseHTTPProbe reads the port and the path of an HTTP probe, ":8080/ready".
+func ParseHTTPProbe(s string) (port uint16, path string, err error) {
+	number, path, _ := strings.Cut(strings.TrimPrefix(s, ":"), "/")
+	n, err := strconv.ParseUint(number, 10, 16)
+	if err != nil || n == 0 || !strings.HasPrefix(s, ":") {
+		return 0, "", fmt.Errorf("%q is not a port and a path; write them as in :8080/ready", s)
+	}
+	return uint16(n), "/" + path, nil
 }
 
 func resourceRules(f Fields, at string, add addFunc) {

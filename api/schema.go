@@ -1,6 +1,9 @@
 package api
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
 // schema is a kind's table as a tree, built once: looking a path up costs one map
 // access per segment.
@@ -142,6 +145,22 @@ func OwnerOf(kind, path string) string {
 	}
 	if n := s.lookup(path); n != nil && !n.mixed {
 		return n.owner
+	}
+	return People
+}
+
+// SpecOwner returns the loop that owns the spec of an object, by its kind and the
+// author who created it: children belong to their parent's loop, everything else to
+// People.
+func SpecOwner(kind, creator string) string {
+	loop, ok := strings.CutPrefix(creator, "loop:")
+	if !ok {
+		return People
+	}
+	for i := range builtinKinds {
+		if k := &builtinKinds[i]; k.Children == kind && k.Parent == loop {
+			return loop
+		}
 	}
 	return People
 }

@@ -18,6 +18,9 @@ func TestOwners(t *testing.T) {
 		{"Pod", "status", People}, // several owners: no loop may claim all of it
 		{"Pod", "status.nonsense", People},
 		{"Machine", "status.prefix", LoopRoutes},
+		{"Pod", "spec.parent.slot", LoopPinned},
+		{"PinnedDeployment", "spec.next.containers.app.image", People},
+		{"PinnedDeployment", "status.slots.0.ready", LoopPinned},
 		{"Nonsense", "status.prefix", People},
 	} {
 		if got := OwnerOf(tt.kind, tt.path); got != tt.want {
@@ -39,6 +42,21 @@ func TestStepOwners(t *testing.T) {
 	} {
 		if got := StepOwner(tt.kind, tt.step); got != tt.want {
 			t.Errorf("StepOwner(%s, %s) = %q, want %q", tt.kind, tt.step, got, tt.want)
+		}
+	}
+}
+
+// TestSpecOwners: a child belongs to its parent's loop, whoever else is called a loop.
+func TestSpecOwners(t *testing.T) {
+	for _, tt := range []struct{ kind, creator, want string }{
+		{"Pod", "user:alice", People},
+		{"Pod", "loop:pinned", LoopPinned},
+		{"Pod", "loop:scheduler", People},
+		{"Machine", "loop:inventory", People},
+		{"PinnedDeployment", "loop:pinned", People},
+	} {
+		if got := SpecOwner(tt.kind, tt.creator); got != tt.want {
+			t.Errorf("SpecOwner(%s, %s) = %q, want %q", tt.kind, tt.creator, got, tt.want)
 		}
 	}
 }
@@ -69,7 +87,7 @@ func TestTables(t *testing.T) {
 
 func checkRow(t *testing.T, k Kind, f Field) {
 	t.Helper()
-	status := strings.HasPrefix(f.Path, "status.")
+	status := strings.HasPrefix(f.Path, "status.") || strings.HasPrefix(f.Path, "spec.parent.")
 	if status != (f.Owner != People) {
 		t.Errorf("%s: %s has owner %q: status belongs to loops, everything else to people", k.Name, f.Path, f.Owner)
 	}

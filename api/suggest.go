@@ -56,7 +56,7 @@ func distance(a, b string) int {
 func (n *node) names() []string {
 	var names []string
 	for _, c := range n.children {
-		if c.name != "*" {
+		if c.name != "*" && (!n.mixed || c.mixed || c.owner == People) { // beside people's fields, a loop's are no help
 			names = append(names, c.name)
 		}
 	}
