@@ -8,8 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
-	"sync"
 	"time"
 
 	"starling.dev/starling/crdt"
@@ -39,14 +37,13 @@ func (d *Daemon) buildGossip(name string) (err error) {
 	if err != nil {
 		return err
 	}
-	v := &viewKeeper{d: d, alive: map[crdt.MachineID]bool{}}
 	d.membership, err = gossip.NewMembership(gossip.MembershipConfig{
 		Cluster: d.home.log.Cluster().String(), Keys: d.home.facts.GossipKeys,
 		Self:      gossip.Self{ID: d.home.id(), Name: name, StreamPort: d.cfg.StreamPort, Level: peer.Level, Version: d.cfg.Version},
 		Bind:      netip.AddrPortFrom(d.cfg.Bind, d.cfg.GossipPort),
-		Advertise: d.cfg.Advertise, Known: d.knownPeers(), Removed: d.removed, OnMember: v.member, OnPeers: d.savePeers, Log: log,
+		Advertise: d.cfg.Advertise, Known: d.knownPeers(), Removed: d.removed, OnMember: d.member, OnPeers: d.savePeers, Log: log,
 	})
-	d.add(d.transport, d.membership, named("address", d.followAddress), named("trust", d.followTrust))
+	d.add(d.transport, d.membership, named("address", d.followAddress), named("trust", d.followTrust), named("view", d.rotateView))
 	return err
 }
 
@@ -82,40 +79,33 @@ func (d *Daemon) followTrust(ctx context.Context) error {
 	}
 }
 
-// viewKeeper tells the core who is alive, and the transport whom to stay connected to.
-type viewKeeper struct {
-	d  *Daemon
-	mu sync.Mutex // guards alive
-
-	alive map[crdt.MachineID]bool
-}
-
-func (v *viewKeeper) member(m gossip.Member) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if m.ID == v.d.home.id() {
+// member tells the core who is alive, and the transport whom to stay connected to.
+func (d *Daemon) member(m gossip.Member) {
+	if m.ID == d.home.id() {
 		return
 	}
-	if m.Status == gossip.Alive {
-		v.alive[m.ID] = true
-	} else {
-		delete(v.alive, m.ID)
-	}
-	v.d.post(peer.Membership{Machine: m.ID, Alive: m.Status == gossip.Alive})
-	ids := make([]crdt.MachineID, 0, len(v.alive))
-	for id := range v.alive {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, func(a, b crdt.MachineID) int { return slices.Compare(a[:], b[:]) })
-	v.d.transport.SetPeers(nearest(ids, v.d.home.id()))
+	d.post(peer.Membership{Machine: m.ID, Alive: m.Status == gossip.Alive})
+	d.choosePeers()
 }
 
-// nearest takes the members that follow this machine on the ring of IDs: every
-// machine is then in as many views as it has members in its own.
-func nearest(ids []crdt.MachineID, self crdt.MachineID) []crdt.MachineID {
-	at, _ := slices.BinarySearchFunc(ids, self, func(a, b crdt.MachineID) int { return slices.Compare(a[:], b[:]) })
-	ring := append(slices.Clone(ids[at:]), ids[:at]...)
-	return ring[:min(len(ring), maxView)]
+// viewTurn is how long a view of a large cluster stays as it is.
+const viewTurn = 5 * time.Minute
+
+func (d *Daemon) choosePeers() {
+	turn := uint64(time.Now().Unix()) / uint64(viewTurn.Seconds())
+	d.transport.SetPeers(gossip.View(d.home.id(), d.membership.Members(), maxView, turn))
+}
+
+// rotateView chooses the connections anew at each turn.
+func (d *Daemon) rotateView(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(viewTurn):
+			d.choosePeers()
+		}
+	}
 }
 
 func (d *Daemon) peersFile() string { return filepath.Join(d.cfg.Data, "peers.json") }

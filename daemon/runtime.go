@@ -12,6 +12,7 @@ import (
 
 	"starling.dev/starling/api"
 	apiv1 "starling.dev/starling/api/v1"
+	"starling.dev/starling/api/v1/apiv1connect"
 	"starling.dev/starling/loops"
 	"starling.dev/starling/oci"
 	"starling.dev/starling/peer"
@@ -31,7 +32,7 @@ func (d *Daemon) buildRuntime(ctx context.Context) error {
 	}
 	d.runtime, err = oci.New(oci.Config{
 		Logger: log, Socket: socket, Namespace: d.cfg.Namespace, StateDir: filepath.Join(d.cfg.Data, "pods"),
-		LoggerPath: self, PlainHTTP: d.cfg.Registries,
+		LoggerPath: self, PlainHTTP: d.cfg.Registries, Fetcher: fetcher{d},
 	})
 	if err != nil {
 		return err
@@ -41,11 +42,15 @@ func (d *Daemon) buildRuntime(ctx context.Context) error {
 }
 
 func (d *Daemon) containerd(ctx context.Context) (socket string, err error) {
+	s, err := oci.NewSupervisor(oci.SupervisorConfig{Logger: d.cfg.Logger.With("part", "containerd"), Dir: filepath.Join(d.cfg.Data, "containerd")})
+	if err != nil {
+		return "", err
+	}
 	socket = d.cfg.ContainerdSocket
 	if socket == "" {
 		socket = oci.SystemSocket
 	}
-	if oci.Answers(ctx, socket) {
+	if !s.HasRun() && oci.Answers(ctx, socket) {
 		return socket, nil
 	}
 	if d.cfg.ContainerdSocket != "" {
@@ -53,10 +58,6 @@ func (d *Daemon) containerd(ctx context.Context) (socket string, err error) {
 	}
 	if _, err := exec.LookPath("containerd"); err != nil {
 		return "", api.Errorf(api.RuntimeUnavailable, "there is no containerd on this machine; install it with `apt-get install containerd`")
-	}
-	s, err := oci.NewSupervisor(oci.SupervisorConfig{Logger: d.cfg.Logger.With("part", "containerd"), Dir: filepath.Join(d.cfg.Data, "containerd")})
-	if err != nil {
-		return "", err
 	}
 	d.add(s)
 	return s.Socket(), nil
@@ -114,4 +115,63 @@ func (n serverNetwork) Dial(ctx context.Context, podID string, port uint16) (net
 
 func (r serverRuntime) Import(ctx context.Context, in io.Reader) ([]oci.Image, error) {
 	return r.Images().Import(ctx, in)
+}
+
+func (r serverRuntime) Export(ctx context.Context, ref string, w io.Writer) error {
+	return r.Images().Export(ctx, ref, w)
+}
+
+// fetcher brings an image from another machine of the cluster.
+type fetcher struct{ d *Daemon }
+
+// Fetch asks the members that can be reached, one after the other.
+func (f fetcher) Fetch(ctx context.Context, ref string, w io.Writer) error {
+	for _, id := range f.d.transport.Connected() {
+		c := apiv1connect.NewStarlingClient(f.d.transport.HTTPClient(id), "https://"+id.String())
+		written, err := fetchFrom(ctx, c, ref, w)
+		if err == nil {
+			return nil
+		}
+		if written || ctx.Err() != nil {
+			return fmt.Errorf("fetch image %s from another machine: %w", ref, err)
+		}
+	}
+	return oci.ErrNotHeld
+}
+
+func fetchFrom(ctx context.Context, c apiv1connect.StarlingClient, ref string, w io.Writer) (written bool, err error) {
+	in, err := c.ExportImage(ctx, &apiv1.ExportImageRequest{Ref: ref})
+	if err != nil {
+		return false, err
+	}
+	defer in.Close()
+	for in.Receive() {
+		written = true
+		if _, err := w.Write(in.Msg().GetData()); err != nil {
+			return written, err
+		}
+	}
+	return written, in.Err()
+}
+
+// sweep removes what an earlier run left behind for pods that this machine no longer
+// has to do with. What a step is about to make is on record before it starts, so that
+// nothing is swept away under its feet.
+func (d *Daemon) sweep(ctx context.Context) error {
+	keep := func(id string) bool {
+		kept := true
+		err := d.loop.Query(ctx, func(c *peer.Core) { kept = c.Holds(id) })
+		return err != nil || kept
+	}
+	gone, err := d.network.Sweep(ctx, keep)
+	if err != nil {
+		d.cfg.Logger.Warn("left-over networks stay", "error", err)
+	}
+	if err := d.runtime.Sweep(ctx, keep); err != nil && ctx.Err() == nil {
+		d.cfg.Logger.Warn("left-over containers stay", "error", err)
+	}
+	if len(gone) > 0 {
+		d.cfg.Logger.Info("removed what an earlier run left behind", "pods", gone)
+	}
+	return nil
 }

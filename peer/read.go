@@ -171,3 +171,7 @@ func (c *Core) ByID(id string) (*lifecycle.Object, bool) {
 func (c *Core) Digest() Digest {
 	return Digest{Heads: c.journal.log.Digest(), Auth: c.trust.Digest()}
 }
+
+// Holds reports whether this machine has made something for the object, or is about
+// to.
+func (c *Core) Holds(id string) bool { return len(c.engine.effects[id]) > 0 }

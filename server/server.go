@@ -26,6 +26,9 @@ type Runtime interface {
 	Exec(ctx context.Context, podID, container string, e oci.ExecSpec) (uint32, error)
 	Import(ctx context.Context, r io.Reader) ([]oci.Image, error)
 	List(ctx context.Context) ([]oci.Image, error)
+	// Export writes an image that this machine holds, or fails with oci.ErrNotHeld
+	// before it has written anything.
+	Export(ctx context.Context, ref string, w io.Writer) error
 }
 
 // Network is what the server needs of the machine's network.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -251,3 +252,21 @@ func (s *Server) LoadImage(ctx context.Context, in *connect.ClientStream[apiv1.I
 		return nil
 	})
 }
+
+// ExportImage sends an image that this machine holds to another.
+func (s *Server) ExportImage(ctx context.Context, req *apiv1.ExportImageRequest, out *connect.ServerStream[apiv1.ImageChunk]) error {
+	w := bufio.NewWriterSize(writerFunc(func(b []byte) (int, error) {
+		return len(b), out.Send(&apiv1.ImageChunk{Data: b})
+	}), exportChunk)
+	err := s.cfg.Runtime.Export(ctx, req.GetRef(), w)
+	if errors.Is(err, oci.ErrNotHeld) {
+		return wire(api.Errorf(api.NotFound, "image %s is not on this machine", req.GetRef()))
+	}
+	if err == nil {
+		err = w.Flush()
+	}
+	return wire(err)
+}
+
+// exportChunk is the size of one message of an image on its way.
+const exportChunk = 256 << 10

@@ -3210,6 +3210,50 @@ func (x *ImageChunk) GetData() []byte {
 	return nil
 }
 
+type ExportImageRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ref           string                 `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportImageRequest) Reset() {
+	*x = ExportImageRequest{}
+	mi := &file_starling_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportImageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportImageRequest) ProtoMessage() {}
+
+func (x *ExportImageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportImageRequest.ProtoReflect.Descriptor instead.
+func (*ExportImageRequest) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *ExportImageRequest) GetRef() string {
+	if x != nil {
+		return x.Ref
+	}
+	return ""
+}
+
 type ImagesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -3218,7 +3262,7 @@ type ImagesRequest struct {
 
 func (x *ImagesRequest) Reset() {
 	*x = ImagesRequest{}
-	mi := &file_starling_proto_msgTypes[43]
+	mi := &file_starling_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3230,7 +3274,7 @@ func (x *ImagesRequest) String() string {
 func (*ImagesRequest) ProtoMessage() {}
 
 func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[43]
+	mi := &file_starling_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3243,7 +3287,7 @@ func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesRequest.ProtoReflect.Descriptor instead.
 func (*ImagesRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{43}
+	return file_starling_proto_rawDescGZIP(), []int{44}
 }
 
 type Image struct {
@@ -3258,7 +3302,7 @@ type Image struct {
 
 func (x *Image) Reset() {
 	*x = Image{}
-	mi := &file_starling_proto_msgTypes[44]
+	mi := &file_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3270,7 +3314,7 @@ func (x *Image) String() string {
 func (*Image) ProtoMessage() {}
 
 func (x *Image) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[44]
+	mi := &file_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3283,7 +3327,7 @@ func (x *Image) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Image.ProtoReflect.Descriptor instead.
 func (*Image) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{44}
+	return file_starling_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Image) GetName() string {
@@ -3324,7 +3368,7 @@ type ImagesResponse struct {
 
 func (x *ImagesResponse) Reset() {
 	*x = ImagesResponse{}
-	mi := &file_starling_proto_msgTypes[45]
+	mi := &file_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3336,7 +3380,7 @@ func (x *ImagesResponse) String() string {
 func (*ImagesResponse) ProtoMessage() {}
 
 func (x *ImagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[45]
+	mi := &file_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3349,7 +3393,7 @@ func (x *ImagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesResponse.ProtoReflect.Descriptor instead.
 func (*ImagesResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{45}
+	return file_starling_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ImagesResponse) GetImages() []*Image {
@@ -3374,7 +3418,7 @@ type DoctorRequest struct {
 
 func (x *DoctorRequest) Reset() {
 	*x = DoctorRequest{}
-	mi := &file_starling_proto_msgTypes[46]
+	mi := &file_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3386,7 +3430,7 @@ func (x *DoctorRequest) String() string {
 func (*DoctorRequest) ProtoMessage() {}
 
 func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[46]
+	mi := &file_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3399,7 +3443,7 @@ func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorRequest.ProtoReflect.Descriptor instead.
 func (*DoctorRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{46}
+	return file_starling_proto_rawDescGZIP(), []int{47}
 }
 
 type Finding struct {
@@ -3413,7 +3457,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_starling_proto_msgTypes[47]
+	mi := &file_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3425,7 +3469,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[47]
+	mi := &file_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3438,7 +3482,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{47}
+	return file_starling_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Finding) GetWhat() string {
@@ -3472,7 +3516,7 @@ type DoctorResponse struct {
 
 func (x *DoctorResponse) Reset() {
 	*x = DoctorResponse{}
-	mi := &file_starling_proto_msgTypes[48]
+	mi := &file_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3484,7 +3528,7 @@ func (x *DoctorResponse) String() string {
 func (*DoctorResponse) ProtoMessage() {}
 
 func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[48]
+	mi := &file_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3497,7 +3541,7 @@ func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorResponse.ProtoReflect.Descriptor instead.
 func (*DoctorResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{48}
+	return file_starling_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DoctorResponse) GetFindings() []*Finding {
@@ -3522,7 +3566,7 @@ type DebugRequest struct {
 
 func (x *DebugRequest) Reset() {
 	*x = DebugRequest{}
-	mi := &file_starling_proto_msgTypes[49]
+	mi := &file_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3534,7 +3578,7 @@ func (x *DebugRequest) String() string {
 func (*DebugRequest) ProtoMessage() {}
 
 func (x *DebugRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[49]
+	mi := &file_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3547,7 +3591,7 @@ func (x *DebugRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugRequest.ProtoReflect.Descriptor instead.
 func (*DebugRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{49}
+	return file_starling_proto_rawDescGZIP(), []int{50}
 }
 
 type DebugResponse struct {
@@ -3561,7 +3605,7 @@ type DebugResponse struct {
 
 func (x *DebugResponse) Reset() {
 	*x = DebugResponse{}
-	mi := &file_starling_proto_msgTypes[50]
+	mi := &file_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3573,7 +3617,7 @@ func (x *DebugResponse) String() string {
 func (*DebugResponse) ProtoMessage() {}
 
 func (x *DebugResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[50]
+	mi := &file_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3586,7 +3630,7 @@ func (x *DebugResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugResponse.ProtoReflect.Descriptor instead.
 func (*DebugResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{50}
+	return file_starling_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DebugResponse) GetStateHash() string {
@@ -3893,7 +3937,9 @@ const file_starling_proto_rawDesc = "" +
 	"\x04view\x18\x01 \x01(\v2\x11.starling.v1.ViewR\x04view\" \n" +
 	"\n" +
 	"ImageChunk\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data\"\x0f\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"&\n" +
+	"\x12ExportImageRequest\x12\x10\n" +
+	"\x03ref\x18\x01 \x01(\tR\x03ref\"\x0f\n" +
 	"\rImagesRequest\"a\n" +
 	"\x05Image\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
@@ -3924,7 +3970,8 @@ const file_starling_proto_rawDesc = "" +
 	"\x15EDIT_KIND_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fEDIT_KIND_APPLY\x10\x01\x12\x13\n" +
 	"\x0fEDIT_KIND_PATCH\x10\x02\x12\x14\n" +
-	"\x10EDIT_KIND_DELETE\x10\x032\xf0\t\n" +
+	"\x10EDIT_KIND_DELETE\x10\x032\xbb\n" +
+	"\n" +
 	"\bStarling\x12>\n" +
 	"\x05Apply\x12\x19.starling.v1.ApplyRequest\x1a\x1a.starling.v1.ApplyResponse\x12<\n" +
 	"\x04Plan\x12\x19.starling.v1.ApplyRequest\x1a\x19.starling.v1.PlanResponse\x12D\n" +
@@ -3942,7 +3989,8 @@ const file_starling_proto_rawDesc = "" +
 	"\x06Invite\x12\x1a.starling.v1.InviteRequest\x1a\x1b.starling.v1.InviteResponse\x12V\n" +
 	"\rRemoveMachine\x12!.starling.v1.RemoveMachineRequest\x1a\".starling.v1.RemoveMachineResponse\x12C\n" +
 	"\tLoadImage\x12\x17.starling.v1.ImageChunk\x1a\x1b.starling.v1.ImagesResponse(\x01\x12A\n" +
-	"\x06Images\x12\x1a.starling.v1.ImagesRequest\x1a\x1b.starling.v1.ImagesResponse\x12A\n" +
+	"\x06Images\x12\x1a.starling.v1.ImagesRequest\x1a\x1b.starling.v1.ImagesResponse\x12I\n" +
+	"\vExportImage\x12\x1f.starling.v1.ExportImageRequest\x1a\x17.starling.v1.ImageChunk0\x01\x12A\n" +
 	"\x06Doctor\x12\x1a.starling.v1.DoctorRequest\x1a\x1b.starling.v1.DoctorResponse\x12>\n" +
 	"\x05Debug\x12\x19.starling.v1.DebugRequest\x1a\x1a.starling.v1.DebugResponseB$Z\"starling.dev/starling/api/v1;apiv1b\x06proto3"
 
@@ -3959,7 +4007,7 @@ func file_starling_proto_rawDescGZIP() []byte {
 }
 
 var file_starling_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
+var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_starling_proto_goTypes = []any{
 	(EditKind)(0),                 // 0: starling.v1.EditKind
 	(*Key)(nil),                   // 1: starling.v1.Key
@@ -4005,26 +4053,27 @@ var file_starling_proto_goTypes = []any{
 	(*RemoveMachineRequest)(nil),  // 41: starling.v1.RemoveMachineRequest
 	(*RemoveMachineResponse)(nil), // 42: starling.v1.RemoveMachineResponse
 	(*ImageChunk)(nil),            // 43: starling.v1.ImageChunk
-	(*ImagesRequest)(nil),         // 44: starling.v1.ImagesRequest
-	(*Image)(nil),                 // 45: starling.v1.Image
-	(*ImagesResponse)(nil),        // 46: starling.v1.ImagesResponse
-	(*DoctorRequest)(nil),         // 47: starling.v1.DoctorRequest
-	(*Finding)(nil),               // 48: starling.v1.Finding
-	(*DoctorResponse)(nil),        // 49: starling.v1.DoctorResponse
-	(*DebugRequest)(nil),          // 50: starling.v1.DebugRequest
-	(*DebugResponse)(nil),         // 51: starling.v1.DebugResponse
-	nil,                           // 52: starling.v1.View.SilentSinceMsEntry
-	nil,                           // 53: starling.v1.Edit.FieldsEntry
-	nil,                           // 54: starling.v1.Object.FieldsEntry
-	nil,                           // 55: starling.v1.Object.StatusEntry
-	nil,                           // 56: starling.v1.MachineInfo.LabelsEntry
-	nil,                           // 57: starling.v1.DebugResponse.FiguresEntry
+	(*ExportImageRequest)(nil),    // 44: starling.v1.ExportImageRequest
+	(*ImagesRequest)(nil),         // 45: starling.v1.ImagesRequest
+	(*Image)(nil),                 // 46: starling.v1.Image
+	(*ImagesResponse)(nil),        // 47: starling.v1.ImagesResponse
+	(*DoctorRequest)(nil),         // 48: starling.v1.DoctorRequest
+	(*Finding)(nil),               // 49: starling.v1.Finding
+	(*DoctorResponse)(nil),        // 50: starling.v1.DoctorResponse
+	(*DebugRequest)(nil),          // 51: starling.v1.DebugRequest
+	(*DebugResponse)(nil),         // 52: starling.v1.DebugResponse
+	nil,                           // 53: starling.v1.View.SilentSinceMsEntry
+	nil,                           // 54: starling.v1.Edit.FieldsEntry
+	nil,                           // 55: starling.v1.Object.FieldsEntry
+	nil,                           // 56: starling.v1.Object.StatusEntry
+	nil,                           // 57: starling.v1.MachineInfo.LabelsEntry
+	nil,                           // 58: starling.v1.DebugResponse.FiguresEntry
 }
 var file_starling_proto_depIdxs = []int32{
-	52, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
+	53, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
 	0,  // 1: starling.v1.Edit.kind:type_name -> starling.v1.EditKind
 	1,  // 2: starling.v1.Edit.key:type_name -> starling.v1.Key
-	53, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
+	54, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
 	3,  // 4: starling.v1.ApplyRequest.edits:type_name -> starling.v1.Edit
 	1,  // 5: starling.v1.Outcome.key:type_name -> starling.v1.Key
 	5,  // 6: starling.v1.ApplyResponse.outcomes:type_name -> starling.v1.Outcome
@@ -4036,8 +4085,8 @@ var file_starling_proto_depIdxs = []int32{
 	2,  // 12: starling.v1.PlanResponse.view:type_name -> starling.v1.View
 	1,  // 13: starling.v1.RollbackRequest.key:type_name -> starling.v1.Key
 	1,  // 14: starling.v1.Object.key:type_name -> starling.v1.Key
-	54, // 15: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
-	55, // 16: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
+	55, // 15: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
+	56, // 16: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
 	14, // 17: starling.v1.Object.conflicts:type_name -> starling.v1.Conflict
 	13, // 18: starling.v1.GetResponse.objects:type_name -> starling.v1.Object
 	2,  // 19: starling.v1.GetResponse.view:type_name -> starling.v1.View
@@ -4063,15 +4112,15 @@ var file_starling_proto_depIdxs = []int32{
 	1,  // 39: starling.v1.ExecStart.key:type_name -> starling.v1.Key
 	33, // 40: starling.v1.ExecStart.size:type_name -> starling.v1.TerminalSize
 	1,  // 41: starling.v1.ForwardData.key:type_name -> starling.v1.Key
-	56, // 42: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
+	57, // 42: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
 	37, // 43: starling.v1.MachinesResponse.machines:type_name -> starling.v1.MachineInfo
 	2,  // 44: starling.v1.MachinesResponse.view:type_name -> starling.v1.View
 	2,  // 45: starling.v1.RemoveMachineResponse.view:type_name -> starling.v1.View
-	45, // 46: starling.v1.ImagesResponse.images:type_name -> starling.v1.Image
+	46, // 46: starling.v1.ImagesResponse.images:type_name -> starling.v1.Image
 	2,  // 47: starling.v1.ImagesResponse.view:type_name -> starling.v1.View
-	48, // 48: starling.v1.DoctorResponse.findings:type_name -> starling.v1.Finding
+	49, // 48: starling.v1.DoctorResponse.findings:type_name -> starling.v1.Finding
 	2,  // 49: starling.v1.DoctorResponse.view:type_name -> starling.v1.View
-	57, // 50: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
+	58, // 50: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
 	2,  // 51: starling.v1.DebugResponse.view:type_name -> starling.v1.View
 	4,  // 52: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
 	4,  // 53: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
@@ -4089,30 +4138,32 @@ var file_starling_proto_depIdxs = []int32{
 	39, // 65: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
 	41, // 66: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
 	43, // 67: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
-	44, // 68: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
-	47, // 69: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
-	50, // 70: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
-	6,  // 71: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
-	10, // 72: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
-	6,  // 73: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
-	15, // 74: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
-	19, // 75: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
-	22, // 76: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	25, // 77: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
-	27, // 78: starling.v1.Starling.Events:output_type -> starling.v1.Event
-	17, // 79: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
-	30, // 80: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
-	34, // 81: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
-	35, // 82: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
-	38, // 83: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
-	40, // 84: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
-	42, // 85: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
-	46, // 86: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
-	46, // 87: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
-	49, // 88: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
-	51, // 89: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
-	71, // [71:90] is the sub-list for method output_type
-	52, // [52:71] is the sub-list for method input_type
+	45, // 68: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
+	44, // 69: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
+	48, // 70: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
+	51, // 71: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
+	6,  // 72: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
+	10, // 73: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
+	6,  // 74: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
+	15, // 75: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
+	19, // 76: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
+	22, // 77: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	25, // 78: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
+	27, // 79: starling.v1.Starling.Events:output_type -> starling.v1.Event
+	17, // 80: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
+	30, // 81: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
+	34, // 82: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
+	35, // 83: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
+	38, // 84: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
+	40, // 85: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
+	42, // 86: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
+	47, // 87: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
+	47, // 88: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
+	43, // 89: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
+	50, // 90: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
+	52, // 91: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
+	72, // [72:92] is the sub-list for method output_type
+	52, // [52:72] is the sub-list for method input_type
 	52, // [52:52] is the sub-list for extension type_name
 	52, // [52:52] is the sub-list for extension extendee
 	0,  // [0:52] is the sub-list for field type_name
@@ -4129,7 +4180,7 @@ func file_starling_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_starling_proto_rawDesc), len(file_starling_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   57,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

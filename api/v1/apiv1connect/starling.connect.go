@@ -71,6 +71,8 @@ const (
 	StarlingLoadImageProcedure = "/starling.v1.Starling/LoadImage"
 	// StarlingImagesProcedure is the fully-qualified name of the Starling's Images RPC.
 	StarlingImagesProcedure = "/starling.v1.Starling/Images"
+	// StarlingExportImageProcedure is the fully-qualified name of the Starling's ExportImage RPC.
+	StarlingExportImageProcedure = "/starling.v1.Starling/ExportImage"
 	// StarlingDoctorProcedure is the fully-qualified name of the Starling's Doctor RPC.
 	StarlingDoctorProcedure = "/starling.v1.Starling/Doctor"
 	// StarlingDebugProcedure is the fully-qualified name of the Starling's Debug RPC.
@@ -104,6 +106,9 @@ type StarlingClient interface {
 	RemoveMachine(context.Context, *v1.RemoveMachineRequest) (*v1.RemoveMachineResponse, error)
 	LoadImage(context.Context) (*connect.ClientStreamForClientSimple[v1.ImageChunk, v1.ImagesResponse], error)
 	Images(context.Context, *v1.ImagesRequest) (*v1.ImagesResponse, error)
+	// ExportImage sends an image that this machine holds, as an archive: so an image
+	// comes into the cluster once. The error is NotFound where it isn't held.
+	ExportImage(context.Context, *v1.ExportImageRequest) (*connect.ServerStreamForClient[v1.ImageChunk], error)
 	Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error)
 	// Debug returns figures for tests and for people who look for faults.
 	Debug(context.Context, *v1.DebugRequest) (*v1.DebugResponse, error)
@@ -222,6 +227,12 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(starlingMethods.ByName("Images")),
 			connect.WithClientOptions(opts...),
 		),
+		exportImage: connect.NewClient[v1.ExportImageRequest, v1.ImageChunk](
+			httpClient,
+			baseURL+StarlingExportImageProcedure,
+			connect.WithSchema(starlingMethods.ByName("ExportImage")),
+			connect.WithClientOptions(opts...),
+		),
 		doctor: connect.NewClient[v1.DoctorRequest, v1.DoctorResponse](
 			httpClient,
 			baseURL+StarlingDoctorProcedure,
@@ -256,6 +267,7 @@ type starlingClient struct {
 	removeMachine *connect.Client[v1.RemoveMachineRequest, v1.RemoveMachineResponse]
 	loadImage     *connect.Client[v1.ImageChunk, v1.ImagesResponse]
 	images        *connect.Client[v1.ImagesRequest, v1.ImagesResponse]
+	exportImage   *connect.Client[v1.ExportImageRequest, v1.ImageChunk]
 	doctor        *connect.Client[v1.DoctorRequest, v1.DoctorResponse]
 	debug         *connect.Client[v1.DebugRequest, v1.DebugResponse]
 }
@@ -389,6 +401,11 @@ func (c *starlingClient) Images(ctx context.Context, req *v1.ImagesRequest) (*v1
 	return nil, err
 }
 
+// ExportImage calls starling.v1.Starling.ExportImage.
+func (c *starlingClient) ExportImage(ctx context.Context, req *v1.ExportImageRequest) (*connect.ServerStreamForClient[v1.ImageChunk], error) {
+	return c.exportImage.CallServerStream(ctx, connect.NewRequest(req))
+}
+
 // Doctor calls starling.v1.Starling.Doctor.
 func (c *starlingClient) Doctor(ctx context.Context, req *v1.DoctorRequest) (*v1.DoctorResponse, error) {
 	response, err := c.doctor.CallUnary(ctx, connect.NewRequest(req))
@@ -434,6 +451,9 @@ type StarlingHandler interface {
 	RemoveMachine(context.Context, *v1.RemoveMachineRequest) (*v1.RemoveMachineResponse, error)
 	LoadImage(context.Context, *connect.ClientStream[v1.ImageChunk]) (*v1.ImagesResponse, error)
 	Images(context.Context, *v1.ImagesRequest) (*v1.ImagesResponse, error)
+	// ExportImage sends an image that this machine holds, as an archive: so an image
+	// comes into the cluster once. The error is NotFound where it isn't held.
+	ExportImage(context.Context, *v1.ExportImageRequest, *connect.ServerStream[v1.ImageChunk]) error
 	Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error)
 	// Debug returns figures for tests and for people who look for faults.
 	Debug(context.Context, *v1.DebugRequest) (*v1.DebugResponse, error)
@@ -548,6 +568,12 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(starlingMethods.ByName("Images")),
 		connect.WithHandlerOptions(opts...),
 	)
+	starlingExportImageHandler := connect.NewServerStreamHandlerSimple(
+		StarlingExportImageProcedure,
+		svc.ExportImage,
+		connect.WithSchema(starlingMethods.ByName("ExportImage")),
+		connect.WithHandlerOptions(opts...),
+	)
 	starlingDoctorHandler := connect.NewUnaryHandlerSimple(
 		StarlingDoctorProcedure,
 		svc.Doctor,
@@ -596,6 +622,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingLoadImageHandler.ServeHTTP(w, r)
 		case StarlingImagesProcedure:
 			starlingImagesHandler.ServeHTTP(w, r)
+		case StarlingExportImageProcedure:
+			starlingExportImageHandler.ServeHTTP(w, r)
 		case StarlingDoctorProcedure:
 			starlingDoctorHandler.ServeHTTP(w, r)
 		case StarlingDebugProcedure:
@@ -675,6 +703,10 @@ func (UnimplementedStarlingHandler) LoadImage(context.Context, *connect.ClientSt
 
 func (UnimplementedStarlingHandler) Images(context.Context, *v1.ImagesRequest) (*v1.ImagesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Images is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) ExportImage(context.Context, *v1.ExportImageRequest, *connect.ServerStream[v1.ImageChunk]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.ExportImage is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error) {
