@@ -79,9 +79,9 @@ func (w *yamlWriter) members(depth int, n *node, tree map[string]any) {
 func (n *node) sortKeys(tree map[string]any) []string {
 	var ordered, others []string
 	if n != nil {
-		for _, name := range n.names() {
-			if _, ok := tree[name]; ok {
-				ordered = append(ordered, name)
+		for _, c := range n.children {
+			if _, ok := tree[c.name]; ok && c.name != "*" {
+				ordered = append(ordered, c.name)
 			}
 		}
 	}

@@ -66,7 +66,7 @@ func outcomeTo(c *peer.Core, o peer.Outcome) *apiv1.Outcome {
 		out.Change = hex.EncodeToString(o.Change[:])
 	}
 	for _, inc := range c.Incarnations(o.Key) {
-		if _, ok := inc.Rev(o.Change); ok {
+		if rev, ok := inc.Rev(o.Change); ok && rev.IsRev { // a restart or a switch makes none
 			out.Rev = inc.RevName(o.Change)
 			return out
 		}

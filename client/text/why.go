@@ -19,19 +19,19 @@ func (s Style) Why(w *apiv1.WhyResponse) string {
 		if i > 0 {
 			mark = "  " + strings.Repeat("  ", i-1) + "└ "
 		}
-		b.WriteString(s.paint(sgrDim, mark+s.link(l)) + "\n")
+		orderOnly := i+1 < len(w.GetChain()) && w.GetChain()[i+1].GetRelation() == "after"
+		b.WriteString(s.paint(sgrDim, mark+s.link(l.GetStep(), orderOnly)) + "\n")
 	}
 	return b.String() + s.AnyView(w.GetView())
 }
 
-// link says where one step of the chain stands. The last one is the cause, which the
-// sentence tells in full.
-func (s Style) link(l *apiv1.WhyLink) string {
-	st := l.GetStep()
+// link says where one step of the chain stands, and whether it only waits its turn. The
+// last one is the cause, which the sentence tells in full.
+func (s Style) link(st *apiv1.StepStatus, orderOnly bool) string {
 	text := fmt.Sprintf("%s is %s", st.GetStep(), st.GetState())
 	if st.GetWaitsFor() != "" {
 		text = fmt.Sprintf("%s waits for %s", st.GetStep(), st.GetWaitsFor())
-		if l.GetRelation() == "after" {
+		if orderOnly {
 			text += " (order only)"
 		}
 	}
