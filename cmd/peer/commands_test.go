@@ -371,7 +371,7 @@ func TestCompletion(t *testing.T) {
 	for line, want := range map[string][]string{
 		"status|":            {"machine/m1", "pod/web"},
 		"why|w":              {"web"},
-		"get|p":              {"pods", "pod/web"},
+		"get|pod":            {"pods", "pod/web"},
 		"switch|web|s":       {"stopped"},
 		"switch|machine/m1|": {"ready", "drained"},
 		"machine|drain|":     {"m1"},
