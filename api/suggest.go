@@ -14,6 +14,9 @@ func didYouMean(word string, candidates []string) string {
 	return ""
 }
 
+// Nearest returns the candidate that looks most like the word, or "" where none does.
+func Nearest(word string, candidates []string) string { return nearest(word, candidates) }
+
 // nearest returns the first of the candidates that are fewest edits away from word,
 // if that is at most a third of its length, and one edit for short words.
 func nearest(word string, candidates []string) string {

@@ -16,8 +16,8 @@ type Env struct {
 	Member  func(machine string) Member
 	Removed func(machine string) bool
 	Now     time.Time
-	// Running tells the reads hash of a step's attempt that this peer runs now.
-	Running func(step string) (reads [32]byte, since time.Time, ok bool)
+	// Running tells what this peer is doing for a step now.
+	Running func(step string) (Running, bool)
 	// Adopt reports whether the step has yet to look at what an earlier life of this
 	// peer made: it runs once more, though its result is current.
 	Adopt func(step string) bool
@@ -27,6 +27,21 @@ type Env struct {
 	// MayRetry reports whether this peer may try a blocked step again now: something
 	// that it consults changed since its last try, or its backoff is over.
 	MayRetry func(step string) bool
+	// Feedback is what this peer remembers of a step's runs by feedback. It may be
+	// nil: then feedback is not bounded.
+	Feedback func(step string) Feedback
+	// Skip reports whether a person said, on the record, to pass the step over: on the
+	// way up it counts as done, on the way down as taken back. It may be nil.
+	Skip func(step string) bool
+}
+
+// Running is an action that is under way on this peer.
+type Running struct {
+	Reads [32]byte
+	Since time.Time
+	// Undo: it takes the step back. Stray: for a result or an incarnation that is not
+	// this object's any more.
+	Undo, Stray bool
 }
 
 // State is where a step stands.
@@ -36,6 +51,7 @@ type State string
 const (
 	StateIdle     State = "idle"     // the goal does not need it
 	StateDone     State = "done"     // done with its current reads
+	StateSkipped  State = "skipped"  // passed over, as a person said
 	StateWaiting  State = "waiting"  // for another step, or a machine
 	StateReady    State = "ready"    // to be run here, now
 	StateRunning  State = "running"  // here or on another machine
@@ -73,6 +89,10 @@ type Run struct {
 	Stray  bool
 	Reads  [32]byte
 	Inputs Inputs
+	// Feedback: only because of what stands further down does it run again. Whoever
+	// starts it notes that; see [Feedback.Note].
+	Feedback   bool
+	Generation [32]byte
 }
 
 // Evaluation is the whole truth about one object as this peer sees it.
@@ -81,7 +101,7 @@ type Evaluation struct {
 	Verdict State
 	Steps   []StepState // in the order of the graph
 	Run     []Run
-	Cancel  []string  // steps that run here with reads that are no longer current
+	Cancel  []string  // steps that run here and should not: their reads changed, or nobody needs them
 	Wake    time.Time // when to evaluate again, if nothing changes before; zero: never
 	Gone    bool      // deleted, and everything taken down
 	// Silent is the object's machine if it does not answer: then nothing that is
@@ -103,23 +123,29 @@ func (e *Evaluation) Step(name string) (StepState, bool) {
 // Deleted is the goal of an object that is being deleted: nothing is needed.
 const Deleted = "deleted"
 
+// CodeSilent is the code of a step that waits for a machine which does not answer.
+const CodeSilent = "MachineSilent"
+
+// UndoFailed is the code of a step whose undo failed; it is tried again with backoff.
+const UndoFailed = "UndoFailed"
+
 // Evaluate computes where every step of the object stands, what this peer must
 // start, and when to look again. It is pure, and its cost depends on the object only.
+//
+// On the way up a step runs once everything that it requires is done. On the way down,
+// in reverse order, a step is taken back once everything behind it has been.
 func (g *Graph) Evaluate(o *Object, goal string, env Env) Evaluation {
-	v := &evaluator{g: g, o: o, env: env, goal: goal, states: map[*node]*StepState{}}
+	v := evaluator{g: g, o: o, env: env, reads: g.read(o)}
 	v.eval.Goal = goal
-	v.needed = g.closure(goal)
+	v.eval.Steps = make([]StepState, len(g.nodes))
+	if n, ok := g.index[goal]; ok {
+		v.needed, v.hard = n.pulls, n.hard
+	}
 	for _, n := range g.nodes {
 		v.forward(n)
 	}
 	for i := len(g.nodes) - 1; i >= 0; i-- {
 		v.backward(g.nodes[i])
-	}
-	for i := len(g.nodes) - 1; i >= 0; i-- {
-		v.stray(g.nodes[i])
-	}
-	for _, n := range g.nodes {
-		v.eval.Steps = append(v.eval.Steps, *v.states[n])
 	}
 	v.conclude()
 	return v.eval
@@ -127,15 +153,25 @@ func (g *Graph) Evaluate(o *Object, goal string, env Env) Evaluation {
 
 // evaluator holds one evaluation in progress.
 type evaluator struct {
-	g      *Graph
-	o      *Object
-	env    Env
-	goal   string
-	needed map[*node]bool
-	states map[*node]*StepState
-	eval   Evaluation
+	g     *Graph
+	o     *Object
+	env   Env
+	reads reading
+
+	needed set // by the goal
+	hard   set // without which the goal is not reached
+	held   set // made here, for an object that belongs elsewhere now
+	kept   set // those of held that can't be let go yet
+	down   set // being taken back, here or elsewhere
+	strays set // left here by an object that has moved on without this machine
+
+	ranks [maxNodes]rank // of the nodes judged so far
+	eval  Evaluation
 }
 
+func (v *evaluator) state(n *node) *StepState { return &v.eval.Steps[n.at] }
+
+// place is the machine that runs the step.
 func (v *evaluator) place(n *node) string {
 	if n.step.Where == OnMachine {
 		return v.env.Machine
@@ -143,209 +179,30 @@ func (v *evaluator) place(n *node) string {
 	return v.env.Executor
 }
 
-// hashPlace is the part of the place that makes a result stale: a decision made by
-// one executor stays good when another takes over, an action on a machine does not.
-func (v *evaluator) hashPlace(n *node) string {
+// hash is that of what the step reads now. A decision made by one executor stays good
+// when another takes over; an action on a machine does not.
+func (v *evaluator) hash(n *node) [32]byte {
 	if n.step.Where == OnMachine {
-		return v.env.Machine
+		return v.reads.hash(n.at, v.env.Machine)
 	}
-	return ""
+	return v.reads.hash(n.at, "")
 }
 
-// forward judges a node on the way up.
-func (v *evaluator) forward(n *node) {
-	s := &StepState{Step: n.name, Loop: n.loop, Target: n.step == nil, State: StateIdle}
-	v.states[n] = s
-	if n.step != nil {
-		s.Result = v.o.Results[n.name]
-	}
-	if !v.needed[n] {
-		v.cancelIfRunning(n)
-		return
-	}
-	if v.mustRelease(n, s.Result) {
-		s.State, s.Machine = StateUndoing, v.env.Self
-		return
-	}
-	if wait := v.unmet(n); wait != nil {
-		s.State, s.For = StateWaiting, wait.name
-		v.markDirty(n, s)
-		return
-	}
-	if n.step == nil {
-		s.State = StateDone
-		return
-	}
-	v.judge(n, s)
+func (v *evaluator) inputs(n *node) Inputs {
+	return inputsOf(v.o, n, &v.reads, v.env.Self)
 }
 
-// unmet returns the node that n must wait for: a requirement that is not done, or a
-// needed node it is ordered after that may still run. Of several the one that
-// stands worst is named, since it is the cause.
-func (v *evaluator) unmet(n *node) *node {
-	var worst *node
-	consider := func(m *node, open bool) {
-		if open && (worst == nil || v.severity(m) > v.severity(worst)) {
-			worst = m
-		}
+func inputsOf(o *Object, n *node, r *reading, machine string) Inputs {
+	old := o.Results[n.name]
+	return Inputs{
+		Key: o.Key, ID: o.ID, Rev: o.Rev, Fields: r.fieldsOf(n.at), Previous: old.Outputs,
+		Machine: machine, Attempt: old.Attempt + 1,
 	}
-	for _, r := range n.requires {
-		consider(r, v.states[r].State != StateDone)
-	}
-	for _, a := range n.after {
-		consider(a, v.needed[a] && !settled(v.states[a].State))
-	}
-	return worst
 }
 
-// severity ranks a node by the state at the end of its chain of waits.
-func (v *evaluator) severity(n *node) int {
-	s := v.states[n]
-	for s.State == StateWaiting {
-		next, ok := v.g.index[s.For]
-		if !ok {
-			return 2
-		}
-		s = v.states[next]
-	}
-	switch s.State {
-	case StateBlocked:
-		return 4
-	case StateRetrying:
-		return 3
-	case StateRunning, StateReady, StateUndoing:
-		return 1
-	}
-	return 0
-}
+func (v *evaluator) run(r Run) { v.eval.Run = append(v.eval.Run, r) }
 
-// settled: done, or failed in a way that does not concern those only ordered after.
-func settled(s State) bool {
-	return s == StateDone || s == StateIdle || s == StateRetrying || s == StateBlocked
-}
-
-func (v *evaluator) markDirty(n *node, s *StepState) {
-	if n.step == nil || s.Result.Phase != PhaseDone {
-		return
-	}
-	fields := selectFields(v.o, n.reads)
-	s.Dirty = hashReads(fields, v.hashPlace(n)) != s.Result.Reads
-}
-
-// judge decides for a step whose requirements are all met.
-func (v *evaluator) judge(n *node, s *StepState) {
-	s.Machine = v.place(n)
-	if s.Machine == "" {
-		s.State, s.For = StateWaiting, "machine"
-		return
-	}
-	fields := selectFields(v.o, n.reads)
-	reads := hashReads(fields, v.hashPlace(n))
-	r := s.Result
-	current := r.Reads == reads
-	s.Dirty = r.Phase == PhaseDone && !current
-	if running, since, ok := v.env.Running(n.name); ok {
-		s.State, s.Since, s.Until, s.Machine = StateRunning, since, since.Add(n.step.Timeout), v.env.Self
-		if running != reads || s.Machine != v.place(n) {
-			v.eval.Cancel = append(v.eval.Cancel, n.name)
-		}
-		return
-	}
-	switch {
-	case r.Phase == PhaseDone && current && v.holds(n, r) && !v.adopt(n, r):
-		s.State, s.Since = StateDone, r.Finished
-		return
-	case v.heldElsewhere(n, s):
-		return
-	case r.Phase == PhaseFailed && current && v.holds(n, r) && !v.retry(n, s):
-		return
-	case r.Phase == PhaseStarted && current && v.elsewhere(n, s):
-		return
-	}
-	v.start(n, s, reads, inputs(v.o, n, fields, v.env.Self))
-}
-
-// adopt: what an earlier life of this peer did is looked at once, by doing it again.
-func (v *evaluator) adopt(n *node, r Result) bool {
-	return n.acts() && r.Executor == v.env.Self && v.env.Adopt(n.name)
-}
-
-// holds reports whether the result was made where the step belongs.
-func (v *evaluator) holds(n *node, r Result) bool {
-	return n.step.Where != OnMachine || r.Executor == v.env.Machine
-}
-
-// made reports whether the result stands for something outside the object that has
-// to be taken back.
-func made(n *node, r Result) bool {
-	return n.step != nil && n.step.Undo != nil && r.Phase != PhaseNever && r.Phase != PhaseUndone
-}
-
-// mustRelease: this machine made something for an object that belongs to another
-// machine now.
-func (v *evaluator) mustRelease(n *node, r Result) bool {
-	return made(n, r) && r.Executor == v.env.Self && !v.holds(n, r) && v.env.Machine != ""
-}
-
-// heldElsewhere: another machine still has what an earlier run made. It takes that
-// back first, unless nobody can ask it any more.
-func (v *evaluator) heldElsewhere(n *node, s *StepState) bool {
-	r := s.Result
-	if !made(n, r) || v.holds(n, r) || v.lost(r.Executor) {
-		return false
-	}
-	s.State, s.For = StateWaiting, "machine/"+r.Executor
-	s.Message = "it has to let go first"
-	return true
-}
-
-// lost: the machine is gone for good, or a majority of the voters finds it silent.
-func (v *evaluator) lost(machine string) bool {
-	return v.env.Removed(machine) || v.env.Member(machine).Silent
-}
-
-// retry reports whether a failed step may run again, and else says when.
-func (v *evaluator) retry(n *node, s *StepState) bool {
-	r := s.Result
-	s.Code, s.Message, s.Since = r.Code, r.Message, r.Finished
-	if r.RetryAt.IsZero() {
-		if s.Machine == v.env.Self && v.env.MayRetry(n.name) {
-			return true
-		}
-		s.State = StateBlocked
-		return false
-	}
-	if !v.env.Now.Before(r.RetryAt) {
-		return true
-	}
-	s.State, s.Until = StateRetrying, r.RetryAt
-	v.wake(r.RetryAt)
-	return false
-}
-
-// elsewhere: the step was started by another peer that is still in charge of it.
-func (v *evaluator) elsewhere(n *node, s *StepState) bool {
-	r := s.Result
-	if r.Executor == v.env.Self || r.Executor != s.Machine {
-		return false
-	}
-	s.State, s.Since, s.Until = StateRunning, r.Started, r.Started.Add(n.step.Timeout)
-	return true
-}
-
-// start makes the step run here, or says whom it waits for.
-func (v *evaluator) start(n *node, s *StepState, reads [32]byte, in Inputs) {
-	if s.Machine != v.env.Self {
-		s.State, s.For = StateWaiting, "machine/"+s.Machine
-		if !v.env.Member(s.Machine).Alive {
-			s.Code = "MachineSilent"
-			s.Since = v.env.Member(s.Machine).Since
-		}
-		return
-	}
-	s.State = StateReady
-	v.eval.Run = append(v.eval.Run, Run{Step: n.step, Reads: reads, Inputs: in})
-}
+func (v *evaluator) cancel(n *node) { v.eval.Cancel = append(v.eval.Cancel, n.name) }
 
 func (v *evaluator) wake(at time.Time) {
 	if v.eval.Wake.IsZero() || at.Before(v.eval.Wake) {
@@ -353,32 +210,21 @@ func (v *evaluator) wake(at time.Time) {
 	}
 }
 
-func (v *evaluator) cancelIfRunning(n *node) {
-	if n.step == nil {
-		return
-	}
-	if _, _, ok := v.env.Running(n.name); ok {
-		v.eval.Cancel = append(v.eval.Cancel, n.name)
+// lost: the machine is gone for good, or a majority of the voters finds it silent.
+func (v *evaluator) lost(machine string) bool {
+	return v.env.Removed(machine) || v.env.Member(machine).Silent
+}
+
+// waitFor notes that a machine has to act, and whether it can be expected to.
+func (v *evaluator) waitFor(s *StepState, machine string) {
+	s.For = "machine/" + machine
+	if m := v.env.Member(machine); !m.Alive {
+		s.Code, s.Since = CodeSilent, m.Since
 	}
 }
 
-func inputs(o *Object, n *node, fields map[string]string, self string) Inputs {
-	r := o.Results[n.name]
-	return Inputs{
-		Key: o.Key, ID: o.ID, Rev: o.Rev, Fields: fields, Previous: r.Outputs,
-		Machine: self, Attempt: r.Attempt + 1,
-	}
-}
-
-// ReadsHash returns the hash of what the step reads of the object; machine is the
-// place of steps that run on one.
-func (g *Graph) ReadsHash(o *Object, step, machine string) [32]byte {
-	n, ok := g.index[step]
-	if !ok || n.step == nil {
-		return [32]byte{}
-	}
-	if n.step.Where != OnMachine {
-		machine = ""
-	}
-	return hashReads(selectFields(o, n.reads), machine)
+// made reports whether the result stands for something outside the object that has
+// to be taken back.
+func made(n *node, r Result) bool {
+	return n.step != nil && n.step.Undo != nil && r.Phase != PhaseNever && r.Phase != PhaseUndone
 }

@@ -12,47 +12,43 @@ type Link struct {
 // A converged object has no chain.
 func (g *Graph) Explain(e *Evaluation) []Link {
 	if e.Silent != "" {
-		s := StepState{Step: e.Goal, State: StateWaiting, For: "machine/" + e.Silent, Machine: e.Silent, Since: e.SilentSince, Code: "MachineSilent"}
+		s := StepState{Step: e.Goal, State: StateWaiting, For: "machine/" + e.Silent, Machine: e.Silent, Since: e.SilentSince, Code: CodeSilent}
 		return []Link{{StepState: s}}
 	}
-	if cause, ok := g.undoing(e); ok {
+	if cause, ok := undoing(e); ok {
 		return cause
 	}
-	at, ok := g.index[e.Goal]
+	n, ok := g.index[e.Goal]
 	if !ok {
 		return nil
 	}
-	states := map[string]StepState{}
-	for _, s := range e.Steps {
-		states[s.Step] = s
-	}
 	var chain []Link
-	for s := states[at.name]; s.State != StateDone && s.State != StateIdle; {
-		chain = append(chain, Link{StepState: s, Why: why(at, s.Step)})
-		next, ok := g.index[s.For]
-		if !ok || s.State != StateWaiting {
+	why := ""
+	for n != nil {
+		s := e.Steps[n.at]
+		if s.State == StateDone || s.State == StateIdle || s.State == StateSkipped {
 			break
 		}
-		at, s = g.index[s.Step], states[next.name]
+		chain = append(chain, Link{StepState: s, Why: why})
+		next := g.index[s.For]
+		if s.State != StateWaiting || next == nil {
+			break
+		}
+		why = "after"
+		if n.requires.has(next.at) {
+			why = "requires"
+		}
+		n = next
 	}
 	return chain
 }
 
 // undoing explains an object that is on its way down.
-func (g *Graph) undoing(e *Evaluation) ([]Link, bool) {
+func undoing(e *Evaluation) ([]Link, bool) {
 	for _, s := range e.Steps {
-		if s.State == StateUndoing && s.For == "" || s.State == StateUndoing && s.Code == "MachineSilent" {
+		if s.State == StateUndoing && (s.For == "" || s.Code == CodeSilent) {
 			return []Link{{StepState: s, Why: "undo"}}, true
 		}
 	}
 	return nil, false
-}
-
-func why(n *node, next string) string {
-	for _, r := range n.requires {
-		if r.name == next {
-			return "requires"
-		}
-	}
-	return "after"
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"starling.dev/starling/api"
 )
 
 // Target is a named point that steps order themselves around. It does nothing; it
@@ -20,22 +22,35 @@ type Target struct {
 // Graph is the compiled lifecycle of one kind: every step of every loop, and the
 // targets, in an order that respects each declaration. It is immutable.
 type Graph struct {
-	Kind  string
-	nodes []*node // topological, ties broken by name
-	index map[string]*node
+	Kind   string
+	nodes  []*node // topological, ties broken by name
+	index  map[string]*node
+	reads  readTree
+	claims []Claim
 }
 
-// node is a step or a target.
+// Claim is a resource outside the cluster's objects, and the one loop that may touch
+// it.
+type Claim struct {
+	Resource, Loop string
+}
+
+// node is a step or a target. Sets are of places in the order of the graph.
 type node struct {
-	name     string
-	loop     string
-	step     *Step // nil for a target
-	target   *Target
-	requires []*node // hard
-	after    []*node // order only: After, Wants and others' Before
-	needed   []*node // who requires this one (reverse of requires)
-	reads    []pattern
-	outputs  []pattern
+	at         int
+	name       string
+	loop       string
+	step       *Step // nil for a target
+	target     *Target
+	generation int // reader of what the step reads without its feedback; 0 for none
+
+	requires set // hard
+	after    set // everything that has to be over first: what it requires, wants, is ordered after or reads from
+	pulls    set // what a goal of this name needs, itself included
+	hard     set // those of pulls that it can't be reached without
+	below    set // everything that it requires, directly or not
+	earlier  set // everything that it stands behind, directly or not
+	above    set // everything that stands behind it, directly or not
 }
 
 func (n *node) acts() bool { return n.step != nil && n.step.Do != nil }
@@ -46,78 +61,118 @@ func (n *node) acts() bool { return n.step != nil && n.step.Do != nil }
 func NewGraph(kind string, targets []Target, loops []Loop) (*Graph, error) {
 	g := &Graph{Kind: kind, index: map[string]*node{}}
 	for i := range targets {
+		if err := checkName(targets[i].Name); err != nil {
+			return nil, fmt.Errorf("%s: target: %w", kind, err)
+		}
 		if err := g.add(&node{name: targets[i].Name, target: &targets[i]}); err != nil {
 			return nil, err
 		}
 	}
-	for _, l := range loops {
-		for i := range l.Steps {
-			s := &l.Steps[i]
-			if err := checkStep(l, s); err != nil {
-				return nil, err
-			}
-			n := &node{name: s.Name, loop: l.Name, step: s}
-			for _, r := range s.Reads {
-				n.reads = append(n.reads, newPattern(r))
-			}
-			for _, o := range s.Outputs {
-				n.outputs = append(n.outputs, newPattern(o))
-			}
-			if err := g.add(n); err != nil {
-				return nil, err
-			}
+	for i := range loops {
+		if err := g.addLoop(loops, i); err != nil {
+			return nil, err
 		}
 	}
-	if err := g.checkOwners(loops); err != nil {
+	if err := g.checkOwners(); err != nil {
 		return nil, err
 	}
-	if err := g.link(); err != nil {
+	links, err := g.link()
+	if err != nil {
 		return nil, err
 	}
-	return g, g.sort()
+	if err := g.sort(links); err != nil {
+		return nil, err
+	}
+	g.place(links)
+	return g, g.declareReads()
+}
+
+func (g *Graph) addLoop(loops []Loop, i int) error {
+	l := &loops[i]
+	switch {
+	case l.Kind != g.Kind:
+		return fmt.Errorf("%s: loop %q is declared for kind %q", g.Kind, l.Name, l.Kind)
+	case slices.ContainsFunc(loops[:i], func(o Loop) bool { return o.Name == l.Name }):
+		return fmt.Errorf("%s: loop %q is declared twice; fields are owned by the loop's name, so names are unique", g.Kind, l.Name)
+	}
+	for _, resource := range l.Claims {
+		g.claims = append(g.claims, Claim{resource, l.Name})
+	}
+	for j := range l.Steps {
+		s := &l.Steps[j]
+		if err := checkStep(l, s); err != nil {
+			return err
+		}
+		if err := g.add(&node{name: s.Name, loop: l.Name, step: s}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (g *Graph) add(n *node) error {
 	if old, ok := g.index[n.name]; ok {
-		return fmt.Errorf("%s: %q is declared twice, by loop %q and by loop %q; rename one", g.Kind, n.name, old.loop, n.loop)
+		return fmt.Errorf("%s: %q is declared twice, by %s and by %s; rename one", g.Kind, n.name, old.origin(), n.origin())
 	}
 	g.index[n.name] = n
 	g.nodes = append(g.nodes, n)
 	return nil
 }
 
-func checkStep(l Loop, s *Step) error {
+func (n *node) origin() string {
+	if n.step == nil {
+		return "a target"
+	}
+	return fmt.Sprintf("loop %q", n.loop)
+}
+
+func checkStep(l *Loop, s *Step) error {
 	where := fmt.Sprintf("loop %q, step %q", l.Name, s.Name)
+	if err := checkName(s.Name); err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
 	switch {
 	case (s.Decide == nil) == (s.Do == nil):
 		return fmt.Errorf("%s: set exactly one of Decide and Do", where)
 	case s.Timeout <= 0:
 		return fmt.Errorf("%s: a step needs a timeout", where)
-	case s.Undo != nil && s.Do == nil:
-		return fmt.Errorf("%s: only a step that acts can be undone", where)
+	case s.Do == nil && (s.Undo != nil || s.Expect != nil):
+		return fmt.Errorf("%s: only a step that acts can be undone or foretold", where)
+	case s.Budget != 0 && len(s.Feedback) == 0:
+		return fmt.Errorf("%s: a budget is for feedback, and it declares none", where)
 	}
 	for _, f := range s.Feedback {
 		if !slices.Contains(s.Reads, f) {
 			return fmt.Errorf("%s: feedback %q is not among its reads", where, f)
 		}
 	}
+	for _, o := range s.Outputs {
+		if !api.Below(o, "status") {
+			return fmt.Errorf("%s: it writes %s; steps write below status", where, o)
+		}
+	}
+	return nil
+}
+
+// checkName keeps names apart from the other things that a step may wait for.
+func checkName(name string) error {
+	if name == Deleted || name == "machine" {
+		return fmt.Errorf("the name %q has a meaning of its own; choose another", name)
+	}
+	if name == "" || strings.ContainsAny(name, "./ ") {
+		return fmt.Errorf("%q is no name; write one without dots, slashes and spaces", name)
+	}
 	return nil
 }
 
 // checkOwners refuses two writers of one field, and two loops with one claim.
-func (g *Graph) checkOwners(loops []Loop) error {
-	claims := map[string]string{}
-	for _, l := range loops {
-		for _, c := range l.Claims {
-			if other, ok := claims[c]; ok && other != l.Name {
-				return fmt.Errorf("%s: loops %q and %q both claim %q; one resource has one owner", g.Kind, other, l.Name, c)
-			}
-			claims[c] = l.Name
-		}
+func (g *Graph) checkOwners() error {
+	if a, b, ok := contested(g.claims); ok {
+		return fmt.Errorf("%s: loops %q and %q both claim %q; one resource has one owner", g.Kind, a.Loop, b.Loop, a.Resource)
 	}
 	for i, a := range g.nodes {
 		for _, b := range g.nodes[i+1:] {
-			if path, ok := clash(a.outputs, b.outputs); ok {
+			if path, ok := clash(a.outputs(), b.outputs()); ok {
 				return fmt.Errorf("%s: steps %q (loop %q) and %q (loop %q) both write %s; each field has one owner", g.Kind, a.name, a.loop, b.name, b.loop, path)
 			}
 		}
@@ -125,141 +180,79 @@ func (g *Graph) checkOwners(loops []Loop) error {
 	return nil
 }
 
-func clash(a, b []pattern) (string, bool) {
+// contested finds two loops with one claim.
+func contested(claims []Claim) (a, b Claim, found bool) {
+	for i, a := range claims {
+		for _, b := range claims[i+1:] {
+			if a.Resource == b.Resource && a.Loop != b.Loop {
+				return a, b, true
+			}
+		}
+	}
+	return Claim{}, Claim{}, false
+}
+
+func (n *node) outputs() []string {
+	if n.step == nil {
+		return nil
+	}
+	return n.step.Outputs
+}
+
+// clash finds a path that both lists of patterns cover.
+func clash(a, b []string) (string, bool) {
 	for _, p := range a {
 		for _, q := range b {
-			if p.overlaps(q) {
-				return strings.Join(p, "."), true
+			if api.Overlap(p, q) {
+				return p, true
 			}
 		}
 	}
 	return "", false
 }
 
-// link resolves names. A requirement must exist; an order against a name that does
-// not exist is void, as in systemd.
-func (g *Graph) link() error {
+// declareReads notes who reads what. A step with feedback is a second reader, of what
+// it reads without: that tells one generation from the next.
+func (g *Graph) declareReads() error {
+	readers := len(g.nodes)
 	for _, n := range g.nodes {
-		requires, after, before := n.edges()
-		for _, name := range requires {
-			m, ok := g.index[name]
-			if !ok {
-				return fmt.Errorf("%s: %q requires %q, which does not exist", g.Kind, n.name, name)
-			}
-			n.requires = append(n.requires, m)
-			m.needed = append(m.needed, n)
-		}
-		for _, name := range after {
-			if m, ok := g.index[name]; ok {
-				n.after = append(n.after, m)
-			}
-		}
-		for _, name := range before {
-			if m, ok := g.index[name]; ok {
-				m.after = append(m.after, n)
-			}
-		}
-		n.after = append(n.after, g.readsFrom(n)...)
-	}
-	return nil
-}
-
-func (n *node) edges() (requires, after, before []string) {
-	if n.target != nil {
-		return n.target.Requires, n.target.After, nil
-	}
-	return n.step.Requires, append(slices.Clone(n.step.After), n.step.Wants...), n.step.Before
-}
-
-// sort orders the nodes so that each stands behind everything that it requires,
-// is ordered after, or reads from; feedback reads are no edges. Ties go by name.
-func (g *Graph) sort() error {
-	waits := map[*node]map[*node]bool{}
-	for _, n := range g.nodes {
-		waits[n] = map[*node]bool{}
-		for _, m := range append(slices.Clone(n.requires), n.after...) {
-			waits[n][m] = true
-		}
-	}
-	slices.SortFunc(g.nodes, func(a, b *node) int { return strings.Compare(a.name, b.name) })
-	var sorted []*node
-	for len(sorted) < len(g.nodes) {
-		next := g.free(waits)
-		if next == nil {
-			return fmt.Errorf("%s: cycle without a declared feedback edge: %s", g.Kind, cycle(waits))
-		}
-		delete(waits, next)
-		for _, w := range waits {
-			delete(w, next)
-		}
-		sorted = append(sorted, next)
-	}
-	g.nodes = sorted
-	return nil
-}
-
-func (g *Graph) free(waits map[*node]map[*node]bool) *node {
-	for _, n := range g.nodes {
-		if w, ok := waits[n]; ok && len(w) == 0 {
-			return n
-		}
-	}
-	return nil
-}
-
-// readsFrom are the nodes whose outputs n reads, feedback aside.
-func (g *Graph) readsFrom(n *node) []*node {
-	var from []*node
-	for i, read := range n.reads {
-		if slices.Contains(n.step.Feedback, n.step.Reads[i]) {
+		if n.step == nil {
 			continue
 		}
-		for _, m := range g.nodes {
-			if _, ok := clash([]pattern{read}, m.outputs); ok && m != n {
-				from = append(from, m)
+		if len(n.step.Feedback) > 0 {
+			n.generation = readers
+			readers++
+		}
+		if readers > maxNodes {
+			break
+		}
+		for _, r := range n.step.Reads {
+			g.reads.add(r, n.at)
+			if n.generation != 0 && !slices.Contains(n.step.Feedback, r) {
+				g.reads.add(r, n.generation)
 			}
 		}
 	}
-	return from
+	if readers > maxNodes {
+		return fmt.Errorf("%s: more than %d steps and targets (a step with feedback counts twice); join some", g.Kind, maxNodes)
+	}
+	return nil
 }
 
-// cycle names one cycle among the nodes that could not be ordered.
-func cycle(waits map[*node]map[*node]bool) string {
-	var at *node
-	for n := range waits {
-		if at == nil || n.name < at.name {
-			at = n
-		}
-	}
-	var path []*node
-	for !slices.Contains(path, at) {
-		path = append(path, at)
-		var next *node
-		for m := range waits[at] {
-			if next == nil || m.name < next.name {
-				next = m
-			}
-		}
-		at = next
-	}
-	path = append(path[slices.Index(path, at):], at)
-	var names []string
-	for _, n := range path {
-		names = append(names, n.name)
-	}
-	return strings.Join(names, " waits for ")
-}
-
-// Goals lists the targets that may be switched to, sorted.
+// Goals lists what may be switched to, sorted.
 func (g *Graph) Goals() []string {
 	var names []string
 	for _, n := range g.nodes {
-		if n.target != nil && n.target.Goal {
+		if n.goal() {
 			names = append(names, n.name)
 		}
 	}
 	slices.Sort(names)
 	return names
+}
+
+func (n *node) goal() bool {
+	return n.target != nil && n.target.Goal || n.step != nil && n.step.Goal
 }
 
 // StepOwner returns the loop that owns a step, or "".
@@ -281,43 +274,33 @@ func (g *Graph) Step(name string) (Step, bool) {
 // Writes reports whether the step may write the path.
 func (g *Graph) Writes(step, path string) bool {
 	n, ok := g.index[step]
-	return ok && matchAny(n.outputs, path)
-}
-
-// closure returns what the goal requires, the goal included.
-func (g *Graph) closure(goal string) map[*node]bool {
-	in := map[*node]bool{}
-	var visit func(n *node)
-	visit = func(n *node) {
-		if n == nil || in[n] {
-			return
-		}
-		in[n] = true
-		for _, m := range n.requires {
-			visit(m)
-		}
-	}
-	visit(g.index[goal])
-	return in
+	return ok && slices.ContainsFunc(n.outputs(), func(p string) bool { return api.Covers(p, path) })
 }
 
 // Downward lists the steps in the order in which they are taken back.
 func (g *Graph) Downward() []string {
 	var names []string
-	for i := len(g.nodes) - 1; i >= 0; i-- {
-		if g.nodes[i].step != nil {
-			names = append(names, g.nodes[i].name)
+	for _, n := range slices.Backward(g.nodes) {
+		if n.step != nil {
+			names = append(names, n.name)
 		}
 	}
 	return names
 }
 
-// RequiresOf names what a step or target requires.
+// RequiresOf names what a step or target requires, in the order of the graph.
 func (g *Graph) RequiresOf(name string) []string {
 	n, ok := g.index[name]
 	if !ok {
 		return nil
 	}
-	requires, _, _ := n.edges()
-	return requires
+	return g.names(n.requires)
+}
+
+func (g *Graph) names(s set) []string {
+	var names []string
+	for i := range s.all {
+		names = append(names, g.nodes[i].name)
+	}
+	return names
 }

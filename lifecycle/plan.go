@@ -11,35 +11,43 @@ import (
 type PlanStep struct {
 	Step string
 	Loop string
-	// Action is "run" (for the first time), "rerun", "stay" or "undo".
+	// Action is "run" (for the first time), "rerun", "stay", "undo", or "wait": it
+	// would run, but something that it requires would not be done.
 	Action  string
 	Machine string // where; for undo, where from
 	// Because lists the fields whose change makes the step run again.
 	Because []string
-	// Blocked says why a decision would fail.
+	// Blocked says why a decision would fail, or what the step would wait for.
 	Blocked string
-	// Outputs are what a decision would write; nil for a step that acts.
+	// Outputs are what a decision would write; nil for a step that acts, and for one
+	// that draws at random.
 	Outputs Outputs
 }
 
 // Plan tells, before anything happens, which steps an edit would run again and
 // where. Decisions are made for real, on the local view; a step that acts is taken
-// to write what it wrote before. derive adds to the object what its kind computes from
-// other objects, and is called again after each decision: a pod that would move reads
-// of its new machine.
+// to write what it expects to, or wrote before. derive adds to the object what its kind
+// computes from other objects, and is called again after each decision: a pod that
+// would move reads of its new machine.
 func (g *Graph) Plan(before, after *Object, goal string, env Env, view View, derive func(*Object) *Object) []PlanStep {
-	p := &planner{g: g, before: derive(before), after: derive(clone(after)), env: env, view: view, derive: derive}
-	before = p.before
-	needed := g.closure(goal)
+	p := &planner{g: g, before: derive(before), after: derive(clone(after)), env: env, derive: derive}
+	p.old, p.reads = g.read(p.before), g.read(p.after)
+	p.view = &foresight{View: view}
+	needed := set(0)
+	if n, ok := g.index[goal]; ok {
+		needed = n.pulls
+	}
 	var steps []PlanStep
-	for _, n := range g.nodes {
-		if n.step != nil && needed[n] {
+	for i := range needed.all {
+		if n := g.nodes[i]; n.step != nil {
 			steps = append(steps, p.up(n))
+		} else if n.requires&p.stuck != 0 {
+			p.stuck.add(i)
 		}
 	}
-	for i := len(g.nodes) - 1; i >= 0; i-- {
-		n := g.nodes[i]
-		if r := before.Results[n.name]; made(n, r) && (!needed[n] || p.moves(n, r)) {
+	for _, n := range slices.Backward(g.nodes) {
+		r := p.before.Results[n.name]
+		if made(n, r) && (!needed.has(n.at) || p.moves(n, r)) {
 			steps = append(steps, PlanStep{Step: n.name, Loop: n.loop, Action: "undo", Machine: r.Executor})
 		}
 	}
@@ -47,12 +55,26 @@ func (g *Graph) Plan(before, after *Object, goal string, env Env, view View, der
 }
 
 type planner struct {
-	g      *Graph
-	before *Object
-	after  *Object
-	env    Env
-	view   View
-	derive func(*Object) *Object
+	g             *Graph
+	before, after *Object
+	old, reads    reading
+	env           Env
+	view          *foresight
+	derive        func(*Object) *Object
+	stuck         set // steps that would not be done
+}
+
+// foresight is a view that gives away no random numbers: what a decision would draw
+// is not known before it is made.
+type foresight struct {
+	View
+	drew bool
+}
+
+// Random notes that the decision is not to be relied on.
+func (f *foresight) Random() uint64 {
+	f.drew = true
+	return 0
 }
 
 func clone(o *Object) *Object {
@@ -62,11 +84,11 @@ func clone(o *Object) *Object {
 }
 
 func (p *planner) moves(n *node, r Result) bool {
-	return n.step.Where == OnMachine && p.env.Machine != "" && r.Executor != p.env.Machine
+	return n.step.Where == OnMachine && p.env.Machine != "" && r.Executor != p.env.Machine && !p.env.Removed(r.Executor)
 }
 
-// up judges one step that the goal needs, and lets the steps behind it see what a
-// decision would write.
+// up judges one step that the goal needs, and lets the steps behind it see what it
+// would write.
 func (p *planner) up(n *node) PlanStep {
 	r := p.before.Results[n.name]
 	s := PlanStep{Step: n.name, Loop: n.loop, Action: "stay", Machine: p.env.Executor}
@@ -75,40 +97,63 @@ func (p *planner) up(n *node) PlanStep {
 		place = p.env.Machine
 		s.Machine = place
 	}
-	fields := selectFields(p.after, n.reads)
-	if r.Phase == PhaseDone && r.Reads == hashReads(fields, place) && (place == "" || r.Executor == place) {
+	if r.Phase == PhaseDone && r.Reads == p.reads.hash(n.at, place) && (place == "" || r.Executor == place) {
 		s.Machine = r.Executor
 		return s
 	}
+	fields := p.reads.fieldsOf(n.at)
 	s.Action = "run"
 	if r.Phase == PhaseDone {
 		s.Action = "rerun"
 	}
-	s.Because = changed(selectFields(p.before, n.reads), fields)
-	if p.moves(n, r) && r.Phase == PhaseDone && !slices.Contains(s.Because, machineField) {
+	s.Because = changed(p.old.fieldsOf(n.at), fields)
+	if r.Phase == PhaseDone && p.moves(n, r) && !slices.Contains(s.Because, machineField) {
 		s.Because = append(s.Because, machineField)
 	}
-	if n.step.Decide != nil {
-		p.decide(n, &s, inputs(p.after, n, fields, s.Machine))
+	if stuck := n.requires & p.stuck; stuck != 0 {
+		p.stuck.add(n.at)
+		s.Action, s.Blocked = "wait", "for "+p.g.nodes[stuck.first()].name
+		return s
 	}
+	p.foretell(n, &s)
 	return s
 }
 
-// decide runs the decision and makes its outputs visible behind it.
-func (p *planner) decide(n *node, s *PlanStep, in Inputs) {
+// foretell makes what the step would write visible behind it.
+func (p *planner) foretell(n *node, s *PlanStep) {
+	in := inputsOf(p.after, n, &p.reads, s.Machine)
+	if n.step.Expect != nil {
+		p.write(n, n.step.Expect(in))
+	}
+	if n.step.Decide == nil {
+		return
+	}
+	p.view.drew = false
 	out, err := n.step.Decide(p.view, in)
 	if err != nil {
 		s.Blocked = err.Error()
+		p.stuck.add(n.at)
 		return
 	}
-	s.Outputs = out
+	p.write(n, out)
+	if !p.view.drew {
+		s.Outputs = out
+	}
+}
+
+func (p *planner) write(n *node, out Outputs) {
 	r := p.after.Results[n.name]
+	if maps.Equal(r.Outputs, out) {
+		return
+	}
 	r.Outputs = out
+	p.after = clone(p.after)
 	p.after.Results[n.name] = r
 	if m, ok := out[machineField]; ok {
 		p.env.Machine = unquote(m)
 	}
 	p.after = p.derive(p.after)
+	p.reads = p.g.read(p.after)
 }
 
 // machineField names the machine that steps on a machine run on.

@@ -1,104 +1,160 @@
 package lifecycle
 
 import (
+	"cmp"
 	"crypto/sha256"
-	"maps"
+	"encoding/binary"
 	"slices"
 	"strings"
 
 	"starling.dev/starling/api"
 )
 
-// pattern is a declared path, cut at its dots. It matches every path that it is a
-// prefix of, segment by segment; "*" matches any one segment.
-type pattern []string
+// readTree finds who reads a path: the declared reads of all steps, segment by
+// segment. A pattern covers every path that it is a prefix of; "*" stands for any one
+// segment.
+type readTree struct {
+	here set // the patterns that end here
+	kids map[string]*readTree
+	any  *readTree
+}
 
-func newPattern(path string) pattern { return strings.Split(path, ".") }
-
-// matches walks the path without cutting it up: evaluation runs for every change.
-func (p pattern) matches(path string) bool {
-	for _, want := range p {
-		if path == "" {
-			return false
-		}
-		segment, rest := nextSegment(path)
-		if want != "*" && want != segment {
-			return false
-		}
-		path = rest
+func (t *readTree) add(pattern string, reader int) {
+	for pattern != "" {
+		var segment string
+		segment, pattern = nextSegment(pattern)
+		t = t.child(segment)
 	}
-	return true
+	t.here.add(reader)
+}
+
+func (t *readTree) child(segment string) *readTree {
+	if segment == "*" {
+		if t.any == nil {
+			t.any = &readTree{}
+		}
+		return t.any
+	}
+	if t.kids == nil {
+		t.kids = map[string]*readTree{}
+	}
+	if t.kids[segment] == nil {
+		t.kids[segment] = &readTree{}
+	}
+	return t.kids[segment]
+}
+
+// readers walks the path without cutting it up: evaluation runs for every change.
+func (t *readTree) readers(path string) set {
+	found := t.here
+	if path == "" || (t.kids == nil && t.any == nil) {
+		return found
+	}
+	segment, rest := nextSegment(path)
+	if kid, ok := t.kids[segment]; ok {
+		found |= kid.readers(rest)
+	}
+	if t.any != nil {
+		found |= t.any.readers(rest)
+	}
+	return found
 }
 
 // nextSegment cuts the first segment off. A segment that begins with a quote is a
 // JSON string and may hold dots.
 func nextSegment(path string) (segment, rest string) {
-	if path[0] == '"' {
-		for i := 1; i < len(path); i++ {
-			switch path[i] {
-			case '\\':
-				i++
-			case '"':
-				return path[:i+1], strings.TrimPrefix(path[i+1:], ".")
-			}
-		}
-		return path, ""
+	if path[0] != '"' {
+		segment, rest, _ = strings.Cut(path, ".")
+		return segment, rest
 	}
-	segment, rest, _ = strings.Cut(path, ".")
-	return segment, rest
-}
-
-// overlaps reports whether some path can match both patterns.
-func (p pattern) overlaps(o pattern) bool {
-	for i := 0; i < len(p) && i < len(o); i++ {
-		if p[i] != o[i] && p[i] != "*" && o[i] != "*" {
-			return false
+	for i := 1; i < len(path); i++ {
+		switch path[i] {
+		case '\\':
+			i++
+		case '"':
+			return path[:i+1], strings.TrimPrefix(path[i+1:], ".")
 		}
 	}
-	return true
+	return path, ""
 }
 
-// matchAny reports whether one of the patterns matches.
-func matchAny(ps []pattern, path string) bool {
-	for _, p := range ps {
-		if p.matches(path) {
-			return true
+// reading is what the steps of a graph read of one object: each field once, sorted by
+// its path, with its readers.
+type reading struct {
+	fields []readField
+	buffer []byte // reused from hash to hash
+}
+
+type readField struct {
+	path, value string
+	readers     set
+}
+
+// read sorts out who reads which of the object's fields.
+func (g *Graph) read(o *Object) reading {
+	r := reading{fields: make([]readField, 0, len(o.Fields)+4*len(o.Results)), buffer: make([]byte, 0, 1024)}
+	for path, value := range o.Fields {
+		r.add(g, path, value)
+	}
+	for _, result := range o.Results {
+		for path, value := range result.Outputs {
+			r.add(g, path, value)
 		}
 	}
-	return false
+	slices.SortFunc(r.fields, func(a, b readField) int {
+		if c := strings.Compare(a.path, b.path); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.value, b.value)
+	})
+	return r
 }
 
-// selectFields returns what of the object's fields the patterns match: all that a
-// step is given.
-func selectFields(o *Object, ps []pattern) api.Fields {
+func (r *reading) add(g *Graph, path, value string) {
+	if readers := g.reads.readers(path); readers != 0 {
+		r.fields = append(r.fields, readField{path, value, readers})
+	}
+}
+
+// hash is the hash that a result keeps, and that tells whether it is current. The
+// place is part of what a step on a machine reads: elsewhere is a new run. Lengths
+// stand before what they measure, so that no two readings look alike.
+func (r *reading) hash(reader int, place string) [32]byte {
+	b := appendText(r.buffer[:0], place)
+	for i := range r.fields {
+		if f := &r.fields[i]; f.readers.has(reader) {
+			b = appendText(appendText(b, f.path), f.value)
+		}
+	}
+	r.buffer = b
+	return sha256.Sum256(b)
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// fieldsOf returns what the reader is given: nothing that it does not declare.
+func (r *reading) fieldsOf(reader int) api.Fields {
 	out := api.Fields{}
-	if len(ps) == 0 {
-		return out
-	}
-	add := func(fields api.Fields) {
-		for path, v := range fields {
-			if matchAny(ps, path) {
-				out[path] = v
-			}
+	for i := range r.fields {
+		if f := &r.fields[i]; f.readers.has(reader) {
+			out[f.path] = f.value
 		}
-	}
-	add(o.Fields)
-	for _, r := range o.Results {
-		add(r.Outputs)
 	}
 	return out
 }
 
-// hashReads is the hash that a result keeps, and that tells whether it is current.
-// The place is part of what a step on a machine reads: elsewhere is a new run.
-func hashReads(fields api.Fields, place string) [32]byte {
-	h := sha256.New()
-	h.Write([]byte(place))
-	for _, path := range slices.Sorted(maps.Keys(fields)) {
-		h.Write([]byte{0})
-		h.Write([]byte(path))
-		h.Write([]byte{1})
-		h.Write([]byte(fields[path]))
+// ReadsHash returns the hash of what the step reads of the object; machine is the
+// place of steps that run on one.
+func (g *Graph) ReadsHash(o *Object, step, machine string) [32]byte {
+	n, ok := g.index[step]
+	if !ok || n.step == nil {
+		return [32]byte{}
 	}
-	return [32]byte(h.Sum(nil))
+	if n.step.Where != OnMachine {
+		machine = ""
+	}
+	r := g.read(o)
+	return r.hash(n.at, machine)
 }

@@ -36,18 +36,25 @@ type Step struct {
 	// After and Before order steps and targets; they require nothing.
 	After, Before []string
 	// Requires: the step runs only when these are done, and is undone before they
-	// are. Wants: like After, but a failure does not hold the step back.
+	// are. Wants: these run first as well, but a failure does not hold the step back.
 	Requires, Wants []string
-	Where           Where
+	// RequiredBy and WantedBy say the same from the other side: a step hooks into a
+	// lifecycle without any other definition being touched.
+	RequiredBy, WantedBy []string
+	// Goal steps may be switched to, as goal targets may.
+	Goal  bool
+	Where Where
 	// Reads are the field paths (prefixes; "*" for one map key) that the step's
 	// success depends on: a change makes it dirty.
 	Reads []string
 	// Consults wake the step while it is blocked or failed: kinds ("Machine"),
 	// "members", or field paths.
 	Consults []string
-	// Feedback lists those reads that are written by a step further down. Each
-	// feedback edge has a budget per generation, then backoff.
+	// Feedback lists those reads that are written by a step further down. They alone
+	// may run the step again Budget times in one generation, then with backoff.
 	Feedback []string
+	// Budget is that of the feedback reads; zero: [DefaultBudget].
+	Budget int
 	// Outputs are the field paths that the step owns and writes.
 	Outputs []string
 	// Reserves: the step promises the object an amount of its machine. The promise is
@@ -68,6 +75,9 @@ type Step struct {
 	Do func(context.Context, Host, Inputs) (Outputs, error)
 	// Undo takes Do back on the way down; nil if there is nothing to take back.
 	Undo func(context.Context, Host, Inputs) error
+	// Expect foretells what Do will write, for plans: a pure function. Without it, Do
+	// is expected to write what it wrote before.
+	Expect func(Inputs) Outputs
 }
 
 // Retry is an exponential backoff: Base, doubled per failure in a row, at most Max.

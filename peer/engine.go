@@ -41,6 +41,8 @@ type tracked struct {
 	tries   map[string]*try
 	adopted map[string]bool // acting steps that this life of the peer has looked at
 	queued  map[string]time.Time
+	// feedback bounds how often what stands further down makes a step run again.
+	feedback map[string]lifecycle.Feedback
 }
 
 // try is the local memory of a blocked step: it is repeated when something that it
@@ -100,7 +102,7 @@ func (e *engine) track(ref crdt.Ref) *tracked {
 	}
 	t := &tracked{
 		ref: ref, kind: kind, running: map[string]*action{}, tries: map[string]*try{},
-		adopted: map[string]bool{}, queued: map[string]time.Time{},
+		adopted: map[string]bool{}, queued: map[string]time.Time{}, feedback: map[string]lifecycle.Feedback{},
 	}
 	e.objects[ref] = t
 	return t
@@ -111,7 +113,7 @@ func (e *engine) refresh(t *tracked) {
 	old := t.snap
 	t.snap = e.snapshot(t)
 	if (old == nil) != (t.snap == nil) || (old != nil && old.ID != t.snap.ID) {
-		t.tries, t.queued = map[string]*try{}, map[string]time.Time{}
+		t.tries, t.queued, t.feedback = map[string]*try{}, map[string]time.Time{}, map[string]lifecycle.Feedback{}
 	}
 	e.lists[t.ref.Kind] = nil
 	machine := ""

@@ -72,15 +72,17 @@ func (e *engine) env(t *tracked, snap *lifecycle.Object) lifecycle.Env {
 			_, ok := e.c.idOf(machine)
 			return !ok
 		},
-		Running: func(step string) ([32]byte, time.Time, bool) {
+		Running: func(step string) (lifecycle.Running, bool) {
 			a, ok := t.running[step]
 			if !ok {
-				return [32]byte{}, time.Time{}, false
+				return lifecycle.Running{}, false
 			}
-			return a.reads, a.started, true
+			stray := a.undo && (a.stray || a.objectID != snap.ID)
+			return lifecycle.Running{Reads: a.reads, Since: a.started, Undo: a.undo, Stray: stray}, true
 		},
-		Adopt:   func(step string) bool { return !t.adopted[step] },
-		Effects: func(step string) bool { return e.effects.has(snap.ID, step) },
+		Feedback: func(step string) lifecycle.Feedback { return t.feedback[step] },
+		Adopt:    func(step string) bool { return !t.adopted[step] },
+		Effects:  func(step string) bool { return e.effects.has(snap.ID, step) },
 	}
 	env.MayRetry = func(step string) bool {
 		try := t.tries[step]

@@ -32,6 +32,9 @@ type action struct {
 
 // run starts a step here: a decision at once, an action outside.
 func (e *engine) run(t *tracked, snap *lifecycle.Object, run lifecycle.Run, v *view) {
+	if run.Feedback {
+		t.feedback[run.Step.Name] = t.feedback[run.Step.Name].Note(run.Generation, e.c.now)
+	}
 	switch {
 	case run.Undo && run.Step.Undo == nil: // it made nothing outside: its outputs are forgotten
 		e.write(t, run.Step, crdt.Register{Phase: crdt.PhaseUndone, Reads: run.Reads})
@@ -92,19 +95,9 @@ func (e *engine) outcome(t *tracked, step *lifecycle.Step, reads [32]byte, out l
 	return reg
 }
 
-// backoff doubles from Base to Max, less up to a fifth.
+// backoff is the step's delay, less up to a fifth.
 func backoff(r lifecycle.Retry, failures int, random uint64) time.Duration {
-	base, most := r.Base, r.Max
-	if base == 0 {
-		base = time.Second
-	}
-	if most == 0 {
-		most = time.Minute
-	}
-	d := base << min(max(failures-1, 0), 20)
-	if d > most || d <= 0 {
-		d = most
-	}
+	d := r.Delay(failures)
 	return d - time.Duration(random%uint64(d/5+1))
 }
 
@@ -268,6 +261,9 @@ func (e *engine) undone(a *action, err error, same bool) {
 	}
 	reg := e.outcome(a.t, a.step, a.reads, nil, err)
 	reg.Code = lifecycle.UndoFailed
+	if reg.RetryAt == 0 { // nothing that it consults will tell when taking it back works
+		reg.RetryAt = e.c.now.Add(backoff(a.step.Retry, int(reg.Failures)+1, e.c.rand())).UnixMilli()
+	}
 	reg.Started = a.started.UnixMilli()
 	e.write(a.t, a.step, reg)
 }

@@ -1,0 +1,143 @@
+package lifecycle
+
+// backward judges a node on the way down, in reverse order: a step that the goal
+// no longer needs, or that belongs to another machine now, is taken back once
+// everything behind it has been.
+func (v *evaluator) backward(n *node) {
+	if n.step == nil {
+		return
+	}
+	s := v.state(n)
+	v.keepBelow(n, s)
+	letsGo := s.State == StateUndoing
+	switch run, busy := v.env.Running(n.name); {
+	case busy && letsGo && s.Machine == v.env.Self:
+		v.down.add(n.at)
+	case busy && run.Stray:
+		v.markStray(n, s)
+	case busy:
+	case !letsGo && (v.needed.has(n.at) || s.Result.Phase == PhaseNever || s.Result.Phase == PhaseUndone):
+		v.stray(n, s)
+	case n.step.Undo == nil:
+		v.clear(n, s)
+	default:
+		v.takeBack(n, s)
+	}
+	v.ranks[n.at] = v.rank(s)
+}
+
+// keepBelow keeps what stands below something that is held here still, for an object
+// that belongs elsewhere: it is let go from the top.
+func (v *evaluator) keepBelow(n *node, s *StepState) {
+	if !v.held.has(n.at) || s.State == StateIdle {
+		return
+	}
+	if kept := n.above & v.kept; kept != 0 && s.State == StateUndoing {
+		s.State, s.For = StateWaiting, v.g.nodes[kept.last()].name
+	}
+	if s.State == StateWaiting {
+		v.kept.add(n.at)
+	}
+}
+
+func (v *evaluator) markStray(n *node, s *StepState) {
+	v.strays.add(n.at)
+	if s.State == StateIdle {
+		s.State, s.Machine = StateUndoing, v.env.Self
+	}
+}
+
+// holder is the machine that takes the step back: the one that did it, or, for what is
+// done on no machine in particular, the executor.
+func (v *evaluator) holder(n *node, r Result) string {
+	if n.step.Where == OnMachine {
+		return r.Executor
+	}
+	return v.env.Executor
+}
+
+// clear forgets the outputs of a step that made nothing outside: while the object
+// lives they would be stale; on deletion they go with it.
+func (v *evaluator) clear(n *node, s *StepState) {
+	if v.eval.Goal == Deleted || len(s.Result.Outputs) == 0 {
+		return
+	}
+	holder := v.holder(n, s.Result)
+	if n.step.Where == OnMachine && v.lost(holder) {
+		holder = v.env.Machine
+	}
+	if holder == v.env.Self && v.user(n, holder) == nil {
+		v.run(Run{Step: n.step, Undo: true})
+	}
+}
+
+func (v *evaluator) takeBack(n *node, s *StepState) {
+	holder := v.holder(n, s.Result)
+	if v.skipped(n) || (n.step.Where == OnMachine && v.env.Removed(holder)) {
+		s.State = StateIdle
+		return
+	}
+	s.State, s.Machine = StateUndoing, holder
+	v.down.add(n.at)
+	switch u := v.user(n, holder); {
+	case u != nil:
+		s.For = u.name
+	case holder == "":
+		s.For = "machine"
+	case holder != v.env.Self:
+		v.waitFor(s, holder)
+	default:
+		v.undo(n, s)
+	}
+}
+
+// undo takes the step back here, with backoff if that failed before.
+func (v *evaluator) undo(n *node, s *StepState) {
+	r := s.Result
+	if r.Phase == PhaseFailed && r.Code == UndoFailed {
+		s.Code, s.Message, s.Until, s.Since = r.Code, r.Message, r.RetryAt, r.Finished
+		if v.env.Now.Before(r.RetryAt) {
+			v.wake(r.RetryAt)
+			return
+		}
+	}
+	v.run(Run{Step: n.step, Undo: true, Reads: r.Reads, Inputs: v.inputs(n)})
+}
+
+// user returns a node behind n that is still to be taken back, and that shares a place
+// with what the holder has of n: it goes first.
+func (v *evaluator) user(n *node, holder string) *node {
+	if s := n.above & v.strays; s != 0 && holder == v.env.Self {
+		return v.g.nodes[s.last()]
+	}
+	for i := range (n.above & v.down).all {
+		u := v.g.nodes[i]
+		if n.step.Where != OnMachine || u.step.Where != OnMachine || v.eval.Steps[i].Machine == holder {
+			return u
+		}
+	}
+	return nil
+}
+
+// stray takes back what this machine made for an object that has moved on without
+// it: no result of this machine tells of it, so nothing is written.
+func (v *evaluator) stray(n *node, s *StepState) {
+	if n.step.Undo == nil || !v.env.Effects(n.name) || v.belongs(n, s.Result) {
+		return
+	}
+	v.markStray(n, s)
+	if u := v.user(n, v.env.Self); u == nil {
+		v.run(Run{Step: n.step, Undo: true, Stray: true, Inputs: v.inputs(n)})
+	} else if s.State == StateUndoing {
+		s.For = u.name
+	}
+}
+
+// belongs reports whether what the step made here is this machine's to keep, or is
+// taken back by way of its result.
+func (v *evaluator) belongs(n *node, r Result) bool {
+	if made(n, r) && (n.step.Where != OnMachine || r.Executor == v.env.Self) {
+		return true
+	}
+	return v.needed.has(n.at) && (n.step.Where != OnMachine || v.env.Machine == v.env.Self)
+}
