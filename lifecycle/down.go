@@ -16,6 +16,8 @@ func (v *evaluator) backward(n *node) {
 	case busy && run.Stray:
 		v.markStray(n, s)
 	case busy:
+	case n.step.Manage != nil:
+		v.disown(n, s)
 	case !letsGo && (v.needed.has(n.at) || s.Result.Phase == PhaseNever || s.Result.Phase == PhaseUndone):
 		v.stray(n, s)
 	case n.step.Undo == nil:

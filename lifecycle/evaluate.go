@@ -33,6 +33,13 @@ type Env struct {
 	// Skip reports whether a person said, on the record, to pass the step over: on the
 	// way up it counts as done, on the way down as taken back. It may be nil.
 	Skip func(step string) bool
+	// Again reports whether a step that decides here is to decide once more, though its
+	// result is current: something local to this machine changed, a probe's answer say.
+	// It may be nil.
+	Again func(step string) bool
+	// Child names that child of a managing step which stands worst, and its verdict; ""
+	// when there is none. It may be nil.
+	Child func(step string) (key string, verdict State)
 }
 
 // Running is an action that is under way on this peer.

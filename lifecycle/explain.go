@@ -46,7 +46,7 @@ func (g *Graph) Explain(e *Evaluation) []Link {
 // undoing explains an object that is on its way down.
 func undoing(e *Evaluation) ([]Link, bool) {
 	for _, s := range e.Steps {
-		if s.State == StateUndoing && (s.For == "" || s.Code == CodeSilent) {
+		if s.State == StateUndoing && (s.For == "" || s.Code == CodeSilent || isObject(s.For)) {
 			return []Link{{StepState: s, Why: "undo"}}, true
 		}
 	}

@@ -132,8 +132,10 @@ func checkStep(l *Loop, s *Step) error {
 		return fmt.Errorf("%s: %w", where, err)
 	}
 	switch {
-	case (s.Decide == nil) == (s.Do == nil):
-		return fmt.Errorf("%s: set exactly one of Decide and Do", where)
+	case count(s.Decide != nil, s.Manage != nil, s.Do != nil) != 1:
+		return fmt.Errorf("%s: set exactly one of Decide, Manage and Do", where)
+	case (s.Manage == nil) != (s.Children == ""):
+		return fmt.Errorf("%s: Manage and Children, the kind that it owns, belong together", where)
 	case s.Timeout <= 0:
 		return fmt.Errorf("%s: a step needs a timeout", where)
 	case s.Do == nil && (s.Undo != nil || s.Expect != nil):

@@ -1,6 +1,14 @@
 package lifecycle
 
-import "starling.dev/starling/api"
+import (
+	"strings"
+	"time"
+
+	"starling.dev/starling/api"
+)
+
+// CodeTimedOut is the code of a step that waited longer than its timeout.
+const CodeTimedOut = "TimedOut"
 
 // Child is another object that a step owns: the one of a slot. Its key derives from the
 // parent's identity and the slot, so that two peers that both make it make one name.
@@ -25,3 +33,75 @@ type Pending struct {
 
 // Error returns the sentence.
 func (p *Pending) Error() string { return p.Message }
+
+// again: this machine learnt something that no field tells, so that the step decides
+// once more.
+func (v *evaluator) again(n *node) bool {
+	return n.step.Do == nil && v.env.Again != nil && v.place(n) == v.env.Self && v.env.Again(n.name)
+}
+
+// attends judges a step that is [Pending]. What holds up its children holds it up.
+func (v *evaluator) attends(n *node, s *StepState) bool {
+	r := s.Result
+	if n.step.Do != nil || !v.holds(n, r) {
+		return false
+	}
+	s.State, s.Since, s.Until, s.Message = StateRunning, r.Started, r.Started.Add(n.step.Timeout), r.Message
+	if v.env.Now.Before(s.Until) {
+		v.wake(s.Until)
+	} else {
+		s.State, s.Code, s.Until = StateBlocked, CodeTimedOut, time.Time{}
+	}
+	child, verdict := v.child(n)
+	s.For = child
+	switch verdict {
+	case Blocked:
+		s.State = StateBlocked
+	case Failed:
+		s.State = StateRetrying
+	}
+	return true
+}
+
+func (v *evaluator) child(n *node) (key string, verdict State) {
+	if n.step.Manage == nil || v.env.Child == nil {
+		return "", ""
+	}
+	return v.env.Child(n.name)
+}
+
+// disown takes a managing step back, on its executor: it is over when no child is left.
+func (v *evaluator) disown(n *node, s *StepState) {
+	child, _ := v.child(n)
+	if v.needed.has(n.at) || v.skipped(n) || child == "" && (s.Result.Phase == PhaseNever || s.Result.Phase == PhaseUndone) {
+		return
+	}
+	s.State, s.Machine = StateUndoing, v.env.Executor
+	v.down.add(n.at)
+	switch u := v.user(n, s.Machine); {
+	case u != nil:
+		s.For = u.name
+	case s.Machine == v.env.Self:
+		s.For = child
+		v.run(Run{Step: n.step, Undo: true, Reads: s.Result.Reads})
+	case child != "":
+		s.For = child
+	default:
+		v.waitFor(s, s.Machine)
+	}
+}
+
+// isObject tells the key of an object from the name of a step and from a machine, in
+// what a step waits for.
+func isObject(what string) bool {
+	return strings.Contains(what, "/") && !strings.HasPrefix(what, "machine/")
+}
+
+func count(conditions ...bool) (n int) {
+	for _, c := range conditions {
+		if c {
+			n++
+		}
+	}
+	return n
+}

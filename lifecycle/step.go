@@ -65,11 +65,18 @@ type Step struct {
 	// Retry says when a failed attempt is repeated.
 	Retry Retry
 
-	// Exactly one of Decide and Do is set.
+	// Exactly one of Decide, Manage and Do is set.
 
 	// Decide is a pure function of its inputs and of what it consults; it runs
 	// inside the core.
 	Decide func(View, Inputs) (Outputs, error)
+	// Manage decides as Decide does, and owns objects of the kind Children: it says
+	// what becomes of them, and is called again until it has nothing more to say. What
+	// it reads of them has to come from the kind's derived fields, so that it runs again
+	// when one of them changes. On the way down its children are deleted before it
+	// counts as taken back.
+	Manage   func(View, Inputs) (Outputs, []Child, error)
+	Children string
 	// Do acts, outside the core. It must be cancellable and idempotent: it is run
 	// again after a restart of the peer, to adopt or repair what is there.
 	Do func(context.Context, Host, Inputs) (Outputs, error)

@@ -123,11 +123,13 @@ func (v *evaluator) judge(n *node, s *StepState) {
 	current := r.Reads == reads
 	s.Dirty = r.Phase == PhaseDone && !current
 	switch {
+	case v.again(n):
+		v.start(n, s, reads, false)
 	case r.Phase == PhaseDone && current && v.holds(n, r) && !v.adopts(n, r):
 		s.State, s.Since = StateDone, r.Finished
 	case v.heldElsewhere(n, s):
 	case r.Phase == PhaseFailed && current && v.holds(n, r) && !v.retry(n, s):
-	case r.Phase == PhaseStarted && current && v.elsewhere(n, s):
+	case r.Phase == PhaseStarted && current && (v.attends(n, s) || v.elsewhere(n, s)):
 	default:
 		v.start(n, s, reads, !current && r.Phase != PhaseNever)
 	}
