@@ -35,6 +35,10 @@ func decodeAny(kind string, f Fields) (any, error) {
 		return DecodePod(f)
 	case "PinnedDeployment":
 		return DecodePinned(f)
+	case "Service":
+		return DecodeService(f)
+	case "Allow":
+		return DecodeAllow(f)
 	}
 	return DecodeMachine(f)
 }

@@ -102,6 +102,14 @@ func drawFields(t *rapid.T, k Kind) Fields {
 		for _, path := range []string{"spec.replicas", "spec.percentNext", "spec.surge", "spec.unavailable"} {
 			f[path] = Int(rapid.IntRange(1, 100).Draw(t, path))
 		}
+	case "Service":
+		f["spec.select.app"] = Str("web")
+		spreadPorts(f, "spec.ports.*.port")
+	case "Allow":
+		spreadPorts(f, "spec.ports.*.port")
+		for _, path := range []string{"spec.from.namespace", "spec.to.namespace"} {
+			f[path] = Str(rapid.SampledFrom([]string{"shop", AnyNamespace}).Draw(t, path))
+		}
 	}
 	return f
 }
@@ -109,7 +117,7 @@ func drawFields(t *rapid.T, k Kind) Fields {
 // fitTogether makes what was drawn for a pod's spec, or for a template, one whole.
 func fitTogether(t *rapid.T, f Fields, spec string) {
 	mountAll(f, spec)
-	spreadPorts(f, spec)
+	spreadPorts(f, spec+".containers.*.ports.*")
 	for _, c := range f.Keys(spec + ".containers") {
 		for _, name := range []string{ProbeStartup, ProbeReadiness, ProbeLiveness} {
 			probe := Child(spec+".containers", c) + ".probes." + name
@@ -147,10 +155,10 @@ func mountAll(f Fields, spec string) {
 	}
 }
 
-func spreadPorts(f Fields, spec string) {
+func spreadPorts(f Fields, pattern string) {
 	next := 1
 	for _, path := range f.Paths() {
-		if Match(spec+".containers.*.ports.*", path) {
+		if Match(pattern, path) {
 			f[path] = Int(next)
 			next++
 		}

@@ -34,6 +34,10 @@ func rules(kind string, f Fields, add addFunc) {
 		pinnedRules(f, add)
 	case machineKind.Name:
 		machineRules(f, add)
+	case serviceKind.Name:
+		serviceRules(f, add)
+	case allowKind.Name:
+		allowRules(f, add)
 	}
 }
 

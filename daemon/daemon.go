@@ -94,7 +94,6 @@ func (d *Daemon) buildNetwork(context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("prepare the machine's network: %w", err)
 	}
-	d.add(named("network", d.network.Run))
 	if a := d.firstAddress(); a.IsValid() {
 		d.facts.address.Store(&a)
 	}

@@ -18,9 +18,24 @@ func Kinds() (map[string]Kind, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile the lifecycle of machines: %w", err)
 	}
+	service, err := lifecycle.NewGraph("Service", loops.ServiceTargets(), loops.Service())
+	if err != nil {
+		return nil, fmt.Errorf("compile the lifecycle of services: %w", err)
+	}
+	allow, err := lifecycle.NewGraph("Allow", loops.AllowTargets(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("compile the lifecycle of Allows: %w", err)
+	}
+	pinned, err := lifecycle.NewGraph("PinnedDeployment", loops.PinnedTargets(), []lifecycle.Loop{loops.Pinned()})
+	if err != nil {
+		return nil, fmt.Errorf("compile the lifecycle of pinned deployments: %w", err)
+	}
 	return map[string]Kind{
-		"Pod":     kind("Pod", pod, loops.DerivePod, loops.PodReservation),
-		"Machine": kind("Machine", machine, loops.DeriveMachine, nil),
+		"PinnedDeployment": kind("PinnedDeployment", pinned, loops.DerivePinned, nil),
+		"Service":          kind("Service", service, nil, nil),
+		"Allow":            kind("Allow", allow, nil, nil),
+		"Pod":              kind("Pod", pod, loops.DerivePod, loops.PodReservation),
+		"Machine":          kind("Machine", machine, loops.DeriveMachine, nil),
 	}, nil
 }
 
