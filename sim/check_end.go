@@ -150,16 +150,26 @@ func (c *checker) instances() {
 	}
 }
 
-// addresses is invariant 8: no address is used twice.
+// addresses is invariant 8: no address is used by two pods, and a pod that is where it
+// should be has left nothing elsewhere.
 func (c *checker) addresses() {
 	users := map[netip.Addr]string{}
+	home := map[string]string{}
+	for _, o := range c.w.members()[0].core.List("Pod") {
+		if o.Eval.Verdict == lifecycle.Converged {
+			home[o.Object.ID] = o.Object.Status().String("status.machine")
+		}
+	}
 	for _, m := range c.w.members() {
 		for _, id := range sortedIDs(m.host.nets) {
 			a := m.host.nets[id]
-			if old, taken := users[a]; taken {
-				c.w.fail(8, "%v is used by pod %s on %s and by %s", a, id, m.name, old)
+			if old, taken := users[a]; taken && old != id {
+				c.w.fail(8, "%v is used by the pods %s and %s", a, id, old)
 			}
-			users[a] = "pod " + id + " on " + m.name
+			users[a] = id
+			if at, converged := home[id]; converged && at != m.name {
+				c.w.fail(8, "pod %s is converged on %s, and %s keeps a network namespace for it", id, at, m.name)
+			}
 		}
 	}
 }

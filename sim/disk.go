@@ -94,8 +94,8 @@ func (d *Disk) Crash(survives bool) error {
 	return nil
 }
 
-// Wipe empties the disk.
-func (d *Disk) Wipe() { d.durable, d.history, d.pending = emptyContent(), nil, nil }
+// Wipe puts an empty disk into its place.
+func (d *Disk) Wipe() { *d = *NewDisk() }
 
 // Restore brings the disk back to what it was before its last n commits.
 func (d *Disk) Restore(n int) error {
