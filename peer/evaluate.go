@@ -34,6 +34,7 @@ func (e *engine) evaluate(t *tracked) {
 		e.run(t, snap, run, v)
 	}
 	e.release(t)
+	e.tighten(t)
 	e.setTopics(t, append(v.topics, e.consults(t)...))
 	for _, machine := range append(v.asked, e.silentHolders(t)...) {
 		e.c.askVoters(machine)
