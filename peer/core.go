@@ -129,6 +129,8 @@ func (c *Core) Step(now time.Time, e Event) {
 		c.engine.actionDone(e)
 	case Lost:
 		c.engine.lost(e)
+	case Probed:
+		c.engine.probed(e)
 	case Again:
 		c.engine.again(e)
 	case Write:

@@ -2,12 +2,14 @@ package peer
 
 import (
 	"encoding/hex"
+	"net/netip"
 	"slices"
 	"time"
 
 	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/lifecycle"
+	"starling.dev/starling/loops"
 	"starling.dev/starling/sched"
 )
 
@@ -22,25 +24,33 @@ type engine struct {
 	queued  map[crdt.Ref]bool
 	wakes   wakeQueue
 	topics  index
-	placed  index // machine name -> objects placed on it
-	effects effects
-	held    ledger
+	placed  index                            // machine name -> objects placed on it
+	usage   map[string]lifecycle.Reservation // machine name -> what they reserve
+	// children: the key of a parent -> its children, of whichever incarnation.
+	children index
+	// health is what the probes of this machine last said, by identity and container.
+	health  map[string]map[string]loops.Health
+	effects *effects
+	held    *ledger
 	actions map[uint64]*action
 	lastID  uint64
 }
 
 // tracked is one object as the engine follows it.
 type tracked struct {
-	ref     crdt.Ref
-	kind    Kind
-	snap    *lifecycle.Object // nil when there is no such object (any more)
-	eval    lifecycle.Evaluation
-	topics  []string
-	placed  string
-	running map[string]*action
-	tries   map[string]*try
-	adopted map[string]bool // acting steps that this life of the peer has looked at
-	queued  map[string]time.Time
+	ref      crdt.Ref
+	kind     Kind
+	snap     *lifecycle.Object // nil when there is no such object (any more)
+	eval     lifecycle.Evaluation
+	topics   []string
+	placed   string
+	reserved lifecycle.Reservation
+	running  map[string]*action
+	tries    map[string]*try
+	adopted  map[string]bool // acting steps that this life of the peer has looked at
+	queued   map[string]time.Time
+	parent   string          // the key of its parent, as in the index of children
+	again    map[string]bool // steps that are to decide once more
 	// feedback bounds how often what stands further down makes a step run again.
 	feedback map[string]lifecycle.Feedback
 }
@@ -56,8 +66,9 @@ type try struct {
 func newEngine(c *Core) *engine {
 	return &engine{
 		c: c, objects: map[crdt.Ref]*tracked{}, lists: map[string][]*lifecycle.Object{},
-		queued: map[crdt.Ref]bool{}, topics: index{}, placed: index{},
-		effects: effects{}, held: ledger{}, actions: map[uint64]*action{},
+		queued: map[crdt.Ref]bool{}, topics: index{}, placed: index{}, usage: map[string]lifecycle.Reservation{},
+		children: index{}, health: map[string]map[string]loops.Health{},
+		effects: newEffects(), held: newLedger(), actions: map[uint64]*action{},
 	}
 }
 
@@ -70,26 +81,48 @@ func (e *engine) changed(ref crdt.Ref) {
 	before := t.snap
 	e.refresh(t)
 	e.mark(ref)
-	e.wakeTopic(kindTopic(ref.Kind))
+	if t.kind.Reservation == nil { // else only a change of what is reserved concerns others
+		e.wakeTopic(kindTopic(ref.Kind))
+	}
 	if ref.Kind == "Machine" {
 		e.wakeIndex(e.placed, ref.Name)
 	}
-	if routed(before) != routed(t.snap) {
+	if e.routed(before) != e.routed(t.snap) {
 		e.mark(e.selfRef())
 	}
 }
 
 func (e *engine) selfRef() crdt.Ref { return crdt.Ref{Kind: "Machine", Name: e.c.self.Name} }
 
-// routed is what the machines' routes depend on.
-func routed(o *lifecycle.Object) [3]string {
+// routed is what the machines' routes depend on: a machine's address and prefix, and
+// the home of a pod whose address is not of its machine's prefix. It is empty for
+// the many pods that need no route of their own.
+func (e *engine) routed(o *lifecycle.Object) [3]string {
 	if o == nil {
 		return [3]string{}
 	}
 	address, _ := o.Field("status.address")
+	if o.Key.Kind == "Machine" {
+		prefix, _ := o.Field("status.prefix")
+		return [3]string{address, prefix}
+	}
 	machine, _ := o.Field("status.machine")
-	prefix, _ := o.Field("status.prefix")
-	return [3]string{address, machine, prefix}
+	if e.atHome(unquote(machine), unquote(address)) {
+		return [3]string{}
+	}
+	return [3]string{address, machine, "moved"}
+}
+
+// atHome reports whether the address is of the machine's prefix, or there is none yet.
+func (e *engine) atHome(machine, address string) bool {
+	a, err := netip.ParseAddr(address)
+	t := e.objects[crdt.Ref{Kind: "Machine", Name: machine}]
+	if err != nil || t == nil || t.snap == nil {
+		return true
+	}
+	prefix, _ := t.snap.Field("status.prefix")
+	p, err := netip.ParsePrefix(unquote(prefix))
+	return err == nil && p.Contains(a)
 }
 
 func (e *engine) track(ref crdt.Ref) *tracked {
@@ -116,18 +149,31 @@ func (e *engine) refresh(t *tracked) {
 		t.tries, t.queued, t.feedback = map[string]*try{}, map[string]time.Time{}, map[string]lifecycle.Feedback{}
 	}
 	e.lists[t.ref.Kind] = nil
+	e.account(t)
+	e.relate(t)
+}
+
+// account keeps what is placed and reserved on each machine up to date.
+func (e *engine) account(t *tracked) {
 	machine := ""
-	if t.snap != nil {
-		if m, ok := t.snap.Field("status.machine"); ok {
-			machine = unquote(m)
-		}
+	if t.snap != nil && !t.eval.Gone {
+		m, _ := t.snap.Field("status.machine")
+		machine = unquote(m)
 	}
 	if machine != t.placed {
 		e.placed.remove(t.placed, t.ref)
 		e.placed.add(machine, t.ref)
-		e.wakeIndex(e.topics, kindTopic("Pod"))
-		t.placed = machine
 	}
+	var now lifecycle.Reservation
+	if machine != "" && t.kind.Reservation != nil {
+		now = t.kind.Reservation(t.snap.Fields)
+	}
+	e.usage[t.placed] = e.usage[t.placed].Sub(t.reserved)
+	e.usage[machine] = e.usage[machine].Add(now)
+	if machine != t.placed || now != t.reserved {
+		e.wakeTopic(kindTopic("Pod"))
+	}
+	t.placed, t.reserved = machine, now
 }
 
 // snapshot turns the folded object into what the lifecycle engine reads.
@@ -249,12 +295,10 @@ func (e *engine) list(kind string) []*lifecycle.Object {
 }
 
 // reserved sums what objects placed on the machine reserve.
-func (e *engine) reserved(machine string, except crdt.Ref) (sum lifecycle.Reservation) {
-	for ref := range e.placed[machine] {
-		t := e.objects[ref]
-		if ref != except && t.snap != nil && !t.eval.Gone && t.kind.Reservation != nil {
-			sum = sum.Add(t.kind.Reservation(t.snap.Fields))
-		}
+func (e *engine) reserved(machine string, except crdt.Ref) lifecycle.Reservation {
+	sum := e.usage[machine]
+	if t := e.objects[except]; t != nil && t.placed == machine {
+		sum = sum.Sub(t.reserved)
 	}
 	return sum
 }

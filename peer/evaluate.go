@@ -14,6 +14,7 @@ import (
 // must start, stop or decide.
 func (e *engine) evaluate(t *tracked) {
 	e.undoForeignLives(t)
+	e.reap(t)
 	if t.snap == nil {
 		e.setTopics(t, nil)
 		return
@@ -24,6 +25,8 @@ func (e *engine) evaluate(t *tracked) {
 	t.eval = t.kind.Graph.Evaluate(snap, e.goal(t), e.env(t, snap))
 	e.noteQueued(t)
 	if t.eval.Gone != wasGone {
+		e.wakeParent(t)
+		delete(e.health, t.snap.ID)
 		e.lists[t.ref.Kind] = nil
 		e.mark(e.selfRef()) // its routes may be others now
 	}
@@ -69,10 +72,7 @@ func (e *engine) env(t *tracked, snap *lifecycle.Object) lifecycle.Env {
 	env := lifecycle.Env{
 		Self: e.c.self.Name, Executor: e.executor(t.ref), Machine: e.machineOf(t.ref, snap),
 		Now: e.c.now, Member: e.c.memberView,
-		Removed: func(machine string) bool {
-			_, ok := e.c.idOf(machine)
-			return !ok
-		},
+		Removed: e.removed,
 		Running: func(step string) (lifecycle.Running, bool) {
 			a, ok := t.running[step]
 			if !ok {
@@ -85,6 +85,8 @@ func (e *engine) env(t *tracked, snap *lifecycle.Object) lifecycle.Env {
 		Adopt:    func(step string) bool { return !t.adopted[step] },
 		Effects:  func(step string) bool { return e.effects.has(snap.ID, step) },
 	}
+	env.Again = func(step string) bool { return t.again[step] }
+	env.Child = func(string) (string, lifecycle.State) { return e.worstChild(t) }
 	env.MayRetry = func(step string) bool {
 		try := t.tries[step]
 		return try == nil || (try.woken && !e.c.now.Before(try.next)) || (!try.next.IsZero() && !e.c.now.Before(try.next.Add(blockedRetry)))

@@ -8,11 +8,14 @@ import (
 	"starling.dev/starling/crdt"
 )
 
-// maxEvents bounds the latest results that are kept at hand for `peer events`.
+// maxEvents is how many of the latest results are kept at hand for `peer events`, at
+// least; at most twice as many.
 const maxEvents = 4096
 
 // Happened is one result of a step.
 type Happened struct {
+	// Arrived numbers the results in the order in which this peer came to know them.
+	Arrived  uint64
 	Key      api.Key
 	HLC      uint64
 	Loop     string
@@ -22,15 +25,19 @@ type Happened struct {
 }
 
 // recent keeps the latest results in the order of their clocks, not of their arrival.
-type recent struct{ list []Happened }
+type recent struct {
+	list    []Happened
+	arrived uint64
+}
 
 func (r *recent) note(c *Core, ch crdt.Change) {
 	for _, op := range ch.Ops {
 		if op.Kind != crdt.OpResult || op.Register == nil {
 			continue
 		}
+		r.arrived++
 		h := Happened{
-			Key: api.Key(ch.Object), HLC: ch.HLC, Loop: strings.TrimPrefix(ch.Author, "loop:"),
+			Arrived: r.arrived, Key: api.Key(ch.Object), HLC: ch.HLC, Loop: strings.TrimPrefix(ch.Author, "loop:"),
 			Step: op.Path, Machine: c.nameOf(op.Register.Executor), Register: *op.Register,
 		}
 		i, _ := slices.BinarySearchFunc(r.list, h, func(a, b Happened) int {
@@ -41,18 +48,18 @@ func (r *recent) note(c *Core, ch crdt.Change) {
 		})
 		r.list = slices.Insert(r.list, i, h)
 	}
-	if over := len(r.list) - maxEvents; over > 0 {
-		r.list = slices.Delete(r.list, 0, over)
+	if len(r.list) > 2*maxEvents { // cut rarely: it moves all that stay
+		r.list = slices.Delete(r.list, 0, len(r.list)-maxEvents)
 	}
 }
 
-// Events returns the results of steps after a clock reading, oldest first.
-func (c *Core) Events(after uint64) []Happened {
-	i, _ := slices.BinarySearchFunc(c.journal.recent.list, after, func(h Happened, at uint64) int {
-		if h.HLC <= at {
-			return -1
+// Events returns the results of steps that this peer came to know after the one with
+// the number, oldest first by their clocks, and the latest number.
+func (c *Core) Events(after uint64) (list []Happened, latest uint64) {
+	for _, h := range c.journal.recent.list {
+		if h.Arrived > after {
+			list = append(list, h)
 		}
-		return 1
-	})
-	return slices.Clone(c.journal.recent.list[i:])
+	}
+	return list, c.journal.recent.arrived
 }

@@ -35,7 +35,12 @@ func (e *engine) run(t *tracked, snap *lifecycle.Object, run lifecycle.Run, v *v
 	if run.Feedback {
 		t.feedback[run.Step.Name] = t.feedback[run.Step.Name].Note(run.Generation, e.c.now)
 	}
+	delete(t.again, run.Step.Name)
 	switch {
+	case run.Step.Manage != nil && run.Undo:
+		e.disown(t, run)
+	case run.Step.Manage != nil:
+		e.manage(t, run, v)
 	case run.Undo && run.Step.Undo == nil: // it made nothing outside: its outputs are forgotten
 		e.write(t, run.Step, crdt.Register{Phase: crdt.PhaseUndone, Reads: run.Reads})
 	case run.Step.Decide != nil:
@@ -72,6 +77,10 @@ func (e *engine) outcome(t *tracked, step *lifecycle.Step, reads [32]byte, out l
 	if err == nil {
 		delete(t.tries, step.Name)
 		return crdt.Register{Phase: crdt.PhaseDone, Reads: reads, Outputs: out, Failures: uint32(old.Failures)}
+	}
+	if pending := (*lifecycle.Pending)(nil); errors.As(err, &pending) {
+		delete(t.tries, step.Name)
+		return crdt.Register{Phase: crdt.PhaseStarted, Reads: reads, Outputs: out, Message: pending.Message}
 	}
 	reg := crdt.Register{Phase: crdt.PhaseFailed, Reads: reads, Outputs: old.Outputs, Failures: uint32(old.Failures) + 1}
 	reg.Code, reg.Message = api.StepFailed, err.Error()

@@ -19,7 +19,7 @@ import (
 
 // cluster drives a few cores by hand: messages arrive at once, actions end at once.
 type cluster struct {
-	t     *testing.T
+	t     testing.TB
 	now   time.Time
 	cores []*node
 	cut   map[[2]int]bool
@@ -42,7 +42,7 @@ func testKey(name string) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(seed[:])
 }
 
-func newCluster(t *testing.T, n int) *cluster {
+func newCluster(t testing.TB, n int) *cluster {
 	t.Helper()
 	c := &cluster{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), cut: map[[2]int]bool{}}
 	root, first := testKey("root"), testKey("m1")
@@ -208,7 +208,7 @@ func (c *cluster) status(i int, name string) api.Fields {
 	return o.Status()
 }
 
-func pod(t *testing.T, name, spec string) Edit {
+func pod(t testing.TB, name, spec string) Edit {
 	t.Helper()
 	specs, err := api.ParseYAML("test", fmt.Appendf(nil, "kind: Pod\nname: %s\nspec:\n%s", name, spec))
 	if err != nil {

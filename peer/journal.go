@@ -53,7 +53,7 @@ func newJournal(c *Core) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := crdt.NewState(crdt.Config{Level: Level, Owner: api.OwnerOf, StepOwner: api.StepOwner, Permits: c.trust.Permits})
+	state, err := crdt.NewState(crdt.Config{Level: Level, Owner: api.OwnerOf, StepOwner: api.StepOwner, SpecOwner: api.SpecOwner, Permits: c.trust.Permits})
 	if err != nil {
 		return nil, err
 	}

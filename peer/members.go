@@ -118,7 +118,7 @@ func (c *Core) memberView(name string) lifecycle.Member {
 	}
 	id, ok := c.idOf(name)
 	if !ok {
-		return lifecycle.Member{Since: c.now}
+		return lifecycle.Member{Since: c.now, Removed: true}
 	}
 	r := c.members.get(id, c.now)
 	silent, _, _ := c.members.silent(id, c.trust.voters(), c.now)

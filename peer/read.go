@@ -126,7 +126,7 @@ func (c *Core) Heads() crdt.Heads { return c.journal.log.Heads() }
 func (c *Core) Figures() map[string]int64 {
 	return map[string]int64{
 		"objects": int64(len(c.engine.objects)), "actions": int64(len(c.engine.actions)),
-		"effects": int64(len(c.engine.effects)), "actors": int64(len(c.journal.log.Heads())),
+		"effects": int64(len(c.engine.effects.byID)), "actors": int64(len(c.journal.log.Heads())),
 		"connected": int64(len(c.members.connected())), "pending_writes": int64(len(c.writes.pending)),
 		"entries": int64(c.journal.entries()), "waiting_wakes": int64(len(c.engine.wakes.h)),
 	}
@@ -174,4 +174,4 @@ func (c *Core) Digest() Digest {
 
 // Holds reports whether this machine has made something for the object, or is about
 // to.
-func (c *Core) Holds(id string) bool { return len(c.engine.effects[id]) > 0 }
+func (c *Core) Holds(id string) bool { return c.engine.effects.any(id) }

@@ -104,6 +104,9 @@ func (w *writes) prepare(edit Edit) (crdt.Change, Outcome, *api.Error) {
 		current = api.Fields(old.Values())
 		outcome.ID, outcome.Rev = shortID(old), old.Number()
 	}
+	if err := ownedByParent(edit, old, exists, current); err != nil {
+		return ch, outcome, err
+	}
 	if edit.Kind == EditDelete {
 		ch.Ops, outcome.Result = []crdt.Op{{Kind: crdt.OpDelete}}, "deleted"
 		return ch, outcome, nil
@@ -140,6 +143,21 @@ func guard(edit Edit, old *crdt.Object, exists bool) *api.Error {
 		return api.Errorf(api.Conflict, "%s was changed by somebody else meanwhile; look at `peer history %s` and edit it again", edit.Key, edit.Key)
 	}
 	return nil
+}
+
+// ownedByParent refuses to change the spec of a child, or to delete it: its parent's
+// loop owns it, and would put it back. Where it is to be in its lifecycle is people's
+// business.
+func ownedByParent(edit Edit, old *crdt.Object, exists bool, current api.Fields) *api.Error {
+	if !exists || api.SpecOwner(edit.Key.Kind, old.Creator()) == api.People {
+		return nil
+	}
+	touches := func(e api.Edit) bool { return api.Below(e.Path, "spec") }
+	if edit.Kind != EditDelete && !slices.ContainsFunc(editsOf(edit, current), touches) {
+		return nil
+	}
+	parent := current.String(parentObject)
+	return api.Errorf(api.WrongOwner, "%s belongs to %s, which owns its spec; change that one, as with `peer edit %s`", edit.Key, parent, parent)
 }
 
 func editsOf(edit Edit, current api.Fields) []api.Edit {

@@ -16,18 +16,17 @@ import (
 
 // Events sends the results of steps, and with follow goes on as they happen.
 func (s *Server) Events(ctx context.Context, req *apiv1.EventsRequest, out *connect.ServerStream[apiv1.Event]) error {
-	after := uint64(max(req.GetSinceMs(), 0)) << 16
+	after := uint64(0)
 	for {
 		turned := s.cfg.Loop.Turned()
 		var list []peer.Happened
 		if err := s.read(ctx, func(c *peer.Core) *api.Error {
-			list = c.Events(after)
+			list, after = c.Events(after)
 			return nil
 		}); err != nil {
 			return err
 		}
 		for _, h := range list {
-			after = max(after, h.HLC)
 			if !wanted(h, req) {
 				continue
 			}
@@ -48,6 +47,9 @@ func (s *Server) Events(ctx context.Context, req *apiv1.EventsRequest, out *conn
 
 func wanted(h peer.Happened, req *apiv1.EventsRequest) bool {
 	key := keyOf(req.GetKey())
+	if crdt.Millis(h.HLC) < req.GetSinceMs() {
+		return false
+	}
 	return (key.Name == "" || key == h.Key) && (req.GetLoop() == "" || req.GetLoop() == h.Loop)
 }
 
