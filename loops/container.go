@@ -22,7 +22,9 @@ func Container() lifecycle.Loop {
 			Requires: []string{"image", "network", "storage"},
 			Where:    lifecycle.OnMachine,
 			Reads: []string{
-				"status.machine", "spec.containers", "spec.restart", "spec.stop", "spec.runtime", "lifecycle.restart",
+				"status.machine", "spec.containers.*.image", "spec.containers.*.command", "spec.containers.*.args",
+				"spec.containers.*.env", "spec.containers.*.workdir", "spec.containers.*.user", "spec.containers.*.ports",
+				"spec.containers.*.resources", "spec.containers.*.mounts", "spec.restart", "spec.stop", "spec.runtime", "lifecycle.restart",
 				"status.images", "status.network", "status.volumes",
 			},
 			Outputs: []string{"status.containers", "status.running"},

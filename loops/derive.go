@@ -19,6 +19,8 @@ type Surroundings interface {
 	Belongs(machine string) bool
 	// Object returns one object, which must not be changed.
 	Object(key api.Key) (*lifecycle.Object, bool)
+	// Children tells how the children of an object stand, sorted by key.
+	Children(parent *lifecycle.Object) []ChildState
 	// Ask has the voters asked, now, whether a machine is silent.
 	Ask(machine string)
 	// WakeAt has the object looked at again at the given time.
@@ -42,6 +44,7 @@ func DerivePod(o *lifecycle.Object, v Surroundings) api.Fields {
 	}
 	machine := api.Fields{"": name}.String("")
 	fields := api.Fields{"machine.standing": api.Str(machineStanding(o, machine, v))}
+	deriveProbed(o, fields)
 	m, ok := v.Object(api.Key{Kind: "Machine", Name: machine})
 	if !ok {
 		return fields

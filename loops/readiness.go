@@ -7,7 +7,7 @@ import (
 	"starling.dev/starling/lifecycle"
 )
 
-// Readiness says when a pod can do its work: when it runs.
+// Readiness says when a pod can do its work: when it runs, and its probes pass.
 func Readiness() lifecycle.Loop {
 	return lifecycle.Loop{
 		Name: api.LoopReadiness,
@@ -16,12 +16,10 @@ func Readiness() lifecycle.Loop {
 			Name:     "ready",
 			Requires: []string{"running"},
 			Where:    lifecycle.OnMachine,
-			Reads:    []string{"status.machine", "status.running"},
+			Reads:    []string{"status.machine", "status.running", "probed"},
 			Outputs:  []string{"status.ready"},
-			Timeout:  5 * time.Second,
-			Decide: func(_ lifecycle.View, in lifecycle.Inputs) (lifecycle.Outputs, error) {
-				return lifecycle.Outputs{"status.ready": api.Bool(in.Fields.Bool("status.running"))}, nil
-			},
+			Timeout:  10 * time.Minute, // for the first word of its probes, which give up sooner
+			Decide:   ready,
 		}},
 	}
 }

@@ -64,7 +64,7 @@ func (e *engine) childState(t *tracked, v *view) loops.ChildState {
 	snap := e.derive(t, v)
 	never := func(string) bool { return false }
 	eval := t.kind.Graph.Evaluate(snap, e.goal(t), lifecycle.Env{
-		Machine: e.machineOf(t.ref, snap), Member: v.Member, Removed: e.removed, Now: e.c.now,
+		Executor: e.executor(t.ref), Machine: e.machineOf(t.ref, snap), Member: v.Member, Removed: e.removed, Now: e.c.now,
 		Running: func(string) (lifecycle.Running, bool) { return lifecycle.Running{}, false },
 		Adopt:   never, Effects: never, MayRetry: never,
 	})
