@@ -4,12 +4,12 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/json"
-	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/gossip"
 	"starling.dev/starling/identity"
@@ -203,7 +203,7 @@ func (d *Daemon) replaceable(ctx context.Context, name string) (*identity.Replac
 		}
 		for _, m := range c.Members() {
 			if m.ID == id && m.Alive {
-				why = fmt.Errorf("machine %s is alive; only a silent machine can be replaced", name)
+				why = api.Errorf(api.NameTaken, "machine %q is alive, as far as %s can tell; only a silent machine can be replaced: stop it, and wait until `peer machine ls` calls it silent", name, c.Self().Name)
 				return
 			}
 		}

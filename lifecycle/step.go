@@ -162,6 +162,8 @@ type Member struct {
 	Since time.Time
 	// Silent is true once a majority of the voters, asked now, find it silent too.
 	Silent bool
+	// Removed is true for a machine that does not belong to the cluster (any more).
+	Removed bool
 }
 
 // Error is how a step fails with more than a sentence.

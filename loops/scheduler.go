@@ -82,10 +82,14 @@ func label(segment string) string {
 	return segment
 }
 
-// candidates describes every machine as it is seen from here.
+// candidates describes every machine of the cluster as it is seen from here. One that
+// was removed may have left its object behind.
 func candidates(v lifecycle.View, pod api.Key) []sched.Machine {
 	var machines []sched.Machine
 	for _, o := range v.Objects("Machine") {
+		if v.Member(o.Key.Name).Removed {
+			continue
+		}
 		used := v.Reserved(o.Key.Name, pod)
 		status := o.Status()
 		m := sched.Machine{
