@@ -40,7 +40,7 @@ func (c *cluster) ask(t *testing.T, n int, input string, args ...string) answer 
 // program runs the program with exactly these arguments.
 func (c *cluster) program(t *testing.T, input string, args ...string) answer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*patience) // also to tidy up
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.peer, args...)
 	cmd.Stdin = strings.NewReader(input)

@@ -1,12 +1,17 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // alive reports whether a process runs; a zombie does not.
@@ -52,4 +57,30 @@ func cgroupLimit(t *testing.T, pid int64, v1, v2 string) string {
 	}
 	t.Fatalf("process %d is in no control group with %s or %s:\n%s", pid, v1, v2, raw)
 	return ""
+}
+
+// fetchFrom is what a client on machine n itself, not in a pod, gets from a URL, or the
+// error.
+func fetchFrom(c *cluster, n int, url string) string {
+	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+			within := c.lab.Within(n, func() error {
+				// The socket is made in the machine's network here, and stays there.
+				conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
+				return err
+			})
+			return conn, within
+		},
+	}}
+	answer, err := client.Get(url)
+	if err != nil {
+		return err.Error()
+	}
+	defer answer.Body.Close()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,7 +66,22 @@ func runAll(m *testing.M) (code int) {
 		return failed(err)
 	}
 	shared = c
-	return m.Run()
+	if code = m.Run(); code != 0 {
+		c.printLogs()
+	}
+	return code
+}
+
+// printLogs shows what the peers had to say about a failure.
+func (c *cluster) printLogs() {
+	for n := 1; n <= guestNumber; n++ {
+		raw, err := os.ReadFile(c.lab.Log(n))
+		if err != nil {
+			continue // a guest's log is its test's
+		}
+		lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+		fmt.Fprintf(os.Stderr, "log of %s:\n%s\n", lab.Name(n), strings.Join(lines[max(0, len(lines)-25):], "\n"))
+	}
 }
 
 func failed(err error) int {
