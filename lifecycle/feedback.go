@@ -31,14 +31,18 @@ func (f Feedback) Note(generation [32]byte, now time.Time) Feedback {
 // until is when the next run may start: at once within the budget, then after the
 // step's backoff. A step that feedback left alone for long starts afresh.
 func (f Feedback) until(generation [32]byte, s *Step) time.Time {
-	budget := s.Budget
-	if budget == 0 {
-		budget = DefaultBudget
-	}
+	budget := s.budget()
 	if f.Generation != generation || f.Runs < budget {
 		return time.Time{}
 	}
 	return f.Last.Add(s.Retry.Delay(f.Runs - budget + 1))
+}
+
+func (s *Step) budget() int {
+	if s.Budget == 0 {
+		return DefaultBudget
+	}
+	return s.Budget
 }
 
 // Delay is the wait after so many failures in a row, before any jitter.

@@ -25,6 +25,7 @@ type Graph struct {
 	Kind   string
 	nodes  []*node // topological, ties broken by name
 	index  map[string]*node
+	edges  []Edge
 	reads  readTree
 	claims []Claim
 }

@@ -196,7 +196,8 @@ func (g *Graph) place(all map[*node]*links) {
 
 // connect takes the edges from n to an earlier node over.
 func (g *Graph) connect(n, m *node, l *links) {
-	if _, after := l.after[m]; after {
+	if why, after := l.after[m]; after {
+		g.edges = append(g.edges, Edge{From: m.name, To: n.name, Why: why})
 		n.after.add(m.at)
 		n.earlier |= m.earlier | 1<<m.at
 	}

@@ -88,9 +88,11 @@ func (v *evaluator) letGo(n *node, s *StepState) {
 // worst is named, since it is the cause.
 func (v *evaluator) waits(n *node, s *StepState) bool {
 	worst := -1
-	for i := range n.after.all {
-		if v.open(n, i) && (worst < 0 || v.ranks[i] > v.ranks[worst]) {
-			worst = i
+	for _, waits := range [2]set{n.requires, n.after &^ n.requires} {
+		for i := range waits.all {
+			if v.open(n, i) && (worst < 0 || v.ranks[i] > v.ranks[worst]) {
+				worst = i
+			}
 		}
 	}
 	if worst < 0 {
