@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"encoding/hex"
 	"net/netip"
 	"slices"
@@ -48,6 +49,7 @@ type tracked struct {
 	running  map[string]*action
 	tries    map[string]*try
 	adopted  map[string]bool // acting steps that this life of the peer has looked at
+	invalid  []api.Problem   // of a merge that does not run for that reason
 	queued   map[string]time.Time
 	parent   string          // the key of its parent, as in the index of children
 	again    map[string]bool // steps that are to decide once more
@@ -185,13 +187,51 @@ func (e *engine) snapshot(t *tracked) *lifecycle.Object {
 	registers := o.Registers()
 	snap := &lifecycle.Object{
 		Key: api.Key(t.ref), ID: shortID(o), Rev: o.Number(),
-		Fields: t.kind.Effective(o.Values()), Deleted: o.Deleted(),
+		Fields: t.kind.Effective(e.spec(t, o)), Deleted: o.Deleted(),
 		Results: make(map[string]lifecycle.Result, len(registers)),
 	}
 	for step, r := range registers {
 		snap.Results[step] = e.result(r)
 	}
 	return snap
+}
+
+// spec is what the object runs by. Concurrent edits may merge into a spec that is not
+// valid: then the last valid one of those that were merged goes on, until somebody
+// settles it.
+func (e *engine) spec(t *tracked, o *crdt.Object) api.Fields {
+	merged := api.Fields(o.Values())
+	t.invalid = nil
+	heads := o.Heads()
+	if len(heads) < 2 || t.kind.Validate == nil {
+		return merged
+	}
+	if t.invalid = t.kind.Validate(merged); len(t.invalid) == 0 {
+		return merged
+	}
+	slices.SortFunc(heads, func(a, b crdt.ID) int {
+		ra, _ := o.Rev(a)
+		rb, _ := o.Rev(b)
+		return cmp.Or(cmp.Compare(rb.Stamp, ra.Stamp), b.Compare(a))
+	})
+	for _, head := range heads {
+		spec, err := o.SpecAt(head)
+		if err == nil && len(t.kind.Validate(spec)) == 0 {
+			return withLifecycle(spec, merged)
+		}
+	}
+	return merged
+}
+
+// withLifecycle is a spec of one rev with the lifecycle as it is now.
+func withLifecycle(spec map[string]string, now api.Fields) api.Fields {
+	fields := api.Fields(spec)
+	for path, v := range now {
+		if api.Below(path, "lifecycle") {
+			fields[path] = v
+		}
+	}
+	return fields
 }
 
 // shortID is an object's identity as steps and machines see it.

@@ -16,6 +16,8 @@ type Seen struct {
 	Folded *crdt.Object
 	Graph  *lifecycle.Graph
 	Eval   lifecycle.Evaluation
+	// Invalid says why the merge of concurrent edits does not run; an older spec does.
+	Invalid []api.Problem
 }
 
 // Self is the machine that the core runs on.
@@ -37,7 +39,7 @@ func (c *Core) see(t *tracked) Seen {
 		snap = c.engine.withDerived(t.snap, t.kind.Derive(t.snap, &view{c: c}))
 	}
 	folded, _ := c.journal.state.Object(t.ref)
-	return Seen{Object: snap, Folded: folded, Graph: t.kind.Graph, Eval: t.kind.Graph.Evaluate(snap, c.engine.goal(t), c.engine.env(t, snap))}
+	return Seen{Invalid: t.invalid, Object: snap, Folded: folded, Graph: t.kind.Graph, Eval: t.kind.Graph.Evaluate(snap, c.engine.goal(t), c.engine.env(t, snap))}
 }
 
 // List returns the objects of a kind, or of all kinds for "", sorted by key. Those

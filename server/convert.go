@@ -27,6 +27,13 @@ func objectTo(s peer.Seen) *apiv1.Object {
 	for _, c := range s.Folded.Conflicts() {
 		o.Conflicts = append(o.Conflicts, conflictTo(s.Folded, c))
 	}
+	if len(s.Invalid) > 0 {
+		c := &apiv1.Conflict{Path: "spec"}
+		for _, p := range s.Invalid {
+			c.Claims = append(c.Claims, "the merged spec is not valid and does not run: "+p.String())
+		}
+		o.Conflicts = append(o.Conflicts, c)
+	}
 	for _, l := range s.Folded.Losers() {
 		o.Conflicts = append(o.Conflicts, &apiv1.Conflict{
 			Path:   "name",
