@@ -127,6 +127,9 @@ func (v *evaluator) stray(n *node, s *StepState) {
 	if n.step.Undo == nil || !v.env.Effects(n.name) || v.belongs(n, s.Result) {
 		return
 	}
+	if n.above&v.kept != 0 {
+		return // something goes on here that stands on it
+	}
 	v.markStray(n, s)
 	if u := v.user(n, v.env.Self); u == nil {
 		v.run(Run{Step: n.step, Undo: true, Stray: true, Inputs: v.inputs(n)})
