@@ -121,6 +121,9 @@ func fitTogether(t *rapid.T, f Fields, spec string) {
 	for _, c := range f.Keys(spec + ".containers") {
 		for _, name := range []string{ProbeStartup, ProbeReadiness, ProbeLiveness} {
 			probe := Child(spec+".containers", c) + ".probes." + name
+			if name != ProbeReadiness && f.String(spec+".restart") == RestartNever {
+				continue
+			}
 			switch rapid.IntRange(0, 4).Draw(t, probe) {
 			case 0:
 				f[probe+".http"] = Str(":8080/ready")

@@ -91,6 +91,9 @@ func containerRules(f Fields, at string, add addFunc) {
 	}
 	for _, name := range f.Keys(at + ".probes") {
 		probeRules(f, Child(at+".probes", name), add)
+		if name != ProbeReadiness && f.String("spec.restart") == RestartNever {
+			add(Child(at+".probes", name), "a %s probe that fails has the container restarted, and spec.restart is never", name)
+		}
 	}
 	resourceRules(f, at+".resources", add)
 	mountRules(f, at+".mounts", add)

@@ -109,7 +109,7 @@ func (d *Daemon) buildLoop(context.Context) (err error) {
 	d.loop, err = peer.NewLoop(peer.LoopConfig{
 		Open: o.open, Transport: lazyTransport{d}, Host: h, Verifier: d.verifier, Logger: d.cfg.Logger.With("part", "core"),
 	})
-	d.add(d.loop, named("volumes", h.volumes.Run), named("exits", d.watchExits), named("network repair", d.network.Run), named("sweep", d.sweep))
+	d.add(d.loop, named("volumes", h.volumes.Run), named("exits", d.watchExits), named("network repair", d.network.Run), named("sweep", d.sweep), d.prober())
 	return err
 }
 

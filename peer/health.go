@@ -3,6 +3,7 @@ package peer
 import (
 	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
+	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/loops"
 )
 
@@ -49,4 +50,16 @@ func (e *engine) decideAgain(t *tracked, step string) {
 func (v *view) Health(id, container string) (loops.Health, bool) {
 	h, ok := v.c.engine.health[id][container]
 	return h, ok
+}
+
+// Here lists the objects that are placed on this machine, sorted by key. They must not
+// be changed.
+func (c *Core) Here() []*lifecycle.Object {
+	var list []*lifecycle.Object
+	for _, ref := range c.engine.placed.sorted(c.self.Name) {
+		if t := c.engine.objects[ref]; t.snap != nil && !t.eval.Gone {
+			list = append(list, t.snap)
+		}
+	}
+	return list
 }
