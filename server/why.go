@@ -23,15 +23,18 @@ func (s *Server) Why(ctx context.Context, req *apiv1.WhyRequest) (*apiv1.WhyResp
 		}
 		out.View = view(c)
 		out.Verdict = string(seen.Eval.Verdict)
-		chain := seen.Graph.Explain(&seen.Eval)
+		chain := chainOf(c, seen)
 		for _, l := range chain {
-			out.Chain = append(out.Chain, &apiv1.WhyLink{Step: stepTo(seen.Graph, l.StepState), Relation: l.Why})
+			out.Chain = append(out.Chain, &apiv1.WhyLink{Step: stepTo(l.of.Graph, l.StepState), Relation: l.Why})
 		}
 		if len(chain) == 0 {
-			out.Sentence = fmt.Sprintf("%s is %s on %s", key, reached(seen), machineOf(seen))
+			out.Sentence = fmt.Sprintf("%s is %s", key, reached(seen))
+			if machine := machineOf(seen); machine != "" {
+				out.Sentence += " on " + machine
+			}
 			return nil
 		}
-		out.Sentence, out.Fix = cause(c, seen, chain[len(chain)-1].StepState)
+		out.Sentence, out.Fix = causeOf(c, seen, chain)
 		return nil
 	})
 }
@@ -54,6 +57,8 @@ func cause(c *peer.Core, s peer.Seen, st lifecycle.StepState) (sentence, fix str
 			key, st.Step, st.Machine, st.Message, in(st.Until), st.Result.Failures), remedy(st.Code)
 	case st.State == lifecycle.StateBlocked:
 		return fmt.Sprintf("%s: %s: %s", key, st.Step, st.Message), remedy(st.Code)
+	case st.State == lifecycle.StateRunning && st.Message != "":
+		return fmt.Sprintf("%s: %s: %s; it waits for %s, until %s", key, st.Step, st.Message, ago(st.Since), clock(st.Until)), ""
 	case st.State == lifecycle.StateRunning:
 		return fmt.Sprintf("%s: %s has been running on %s for %s, and may take until %s", key, st.Step, st.Machine, ago(st.Since), clock(st.Until)), ""
 	case st.State == lifecycle.StateUndoing:
