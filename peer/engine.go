@@ -365,6 +365,7 @@ func (e *engine) settle() {
 	}
 	e.ensureSelf()
 	rounds := map[crdt.Ref]int{}
+	e.c.out.Looked = e.c.out.Looked || len(e.queue) > 0
 	for len(e.queue) > 0 {
 		ref := e.queue[0]
 		e.queue = e.queue[1:]

@@ -131,6 +131,9 @@ type Ready struct {
 	// Rebuild: what the core holds is no longer what the log on disk says (an actor
 	// was convicted of two histories). After this turn it must be built anew.
 	Rebuild bool
+	// Looked: objects were evaluated, so that where they stand may be another, though
+	// nothing was written: an action ended as expected, a machine fell silent.
+	Looked bool
 	// Wake is when the core wants a Tick if nothing else happens; zero for never.
 	Wake time.Time
 }

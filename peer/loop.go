@@ -130,7 +130,7 @@ func (l *Loop) setDown(err error) {
 }
 
 // Turned returns a channel that is closed at the end of the next turn that wrote
-// something: whoever follows the state reads it again then.
+// something or looked at an object: whoever follows the state reads it again then.
 func (l *Loop) Turned() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -260,7 +260,7 @@ func (d *driver) turn(ctx context.Context) error {
 	d.more = len(r.Serve) > 0
 	d.l.cfg.Verifier.Update(d.core.trust.now)
 	d.answerQueries()
-	if !r.Commit.Empty() {
+	if !r.Commit.Empty() || r.Looked {
 		d.l.wakeWatchers()
 	}
 	if r.Rebuild {
