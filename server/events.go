@@ -40,7 +40,7 @@ func (s *Server) Events(ctx context.Context, req *apiv1.EventsRequest, out *conn
 		select {
 		case <-turned:
 		case <-ctx.Done():
-			return nil
+			return ctx.Err() // a deadline of the client's is told as one
 		}
 	}
 }
@@ -90,7 +90,7 @@ func (s *Server) Watch(ctx context.Context, req *apiv1.WatchRequest, out *connec
 		select {
 		case <-turned:
 		case <-ctx.Done():
-			return nil
+			return ctx.Err() // a deadline of the client's is told as one
 		}
 	}
 }

@@ -78,6 +78,9 @@ func (c *cli) waitFor(ctx context.Context, key *apiv1.Key, condition string) err
 // another does not count, nor does a step whose result is out of date.
 func holds(state *apiv1.ObjectState, condition string) (bool, error) {
 	converged := state.GetObject().GetVerdict() == "converged"
+	if state.GetObject().GetPhase() == "machine silent" {
+		return false, nil // nothing that is recorded about it is certain
+	}
 	switch condition {
 	case "deleted":
 		return state.GetGone(), nil
