@@ -22,7 +22,7 @@ func rootCommand(c *cli) *cobra.Command {
 	c.addFlags(root)
 	root.AddCommand(
 		runCommand(c), applyCommand(c), planCommand(c), editCommand(c), deleteCommand(c),
-		restartCommand(c), switchCommand(c), rollbackCommand(c),
+		restartCommand(c), switchCommand(c), rollbackCommand(c), rollCommand(c),
 		getCommand(c), statusCommand(c), whyCommand(c), historyCommand(c), eventsCommand(c), analyzeCommand(c), explainCommand(c),
 		logsCommand(c), execCommand(c), forwardCommand(c), waitCommand(c),
 		machineCommand(c), inviteCommand(c), imageCommand(c), doctorCommand(c), debugCommand(c),
