@@ -174,6 +174,12 @@ func (c *cluster) awaitRev(t *testing.T, n int, key, rev string) seen {
 	return c.await(t, n, key, "ready with rev "+rev, func(s seen) bool { return s.ready() && s.GetObject().GetRev() == rev })
 }
 
+// current is an object as machine n sees it now.
+func (c *cluster) current(t *testing.T, n int, key string) seen {
+	t.Helper()
+	return c.await(t, n, key, "seen at all", func(seen) bool { return true })
+}
+
 func (c *cluster) awaitGone(t *testing.T, n int, key string) {
 	t.Helper()
 	c.await(t, n, key, "gone", func(s seen) bool { return s.GetGone() })
@@ -182,7 +188,7 @@ func (c *cluster) awaitGone(t *testing.T, n int, key string) {
 // until waits for a condition that nothing reports.
 func until(t *testing.T, what string, met func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience) // also to tidy up
 	defer cancel()
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()

@@ -109,9 +109,7 @@ func TestMoreMemoryThanTheMachineHasMovesThePod(t *testing.T) {
 		t.Error("it still runs on m1 as well")
 	}
 	// The address answers at its new place, seen from a machine that it never was on.
-	until(t, "m2 reaches the pod where it is now", func() bool {
-		return fetchFrom(c, 2, after.url(t)) == "hello from mover\n"
-	})
+	c.awaitAnswer(t, 2, after, "hello from mover\n")
 }
 
 // An edit that alters nothing makes no rev, and plan says so.

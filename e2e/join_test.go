@@ -110,6 +110,8 @@ func TestReinstalledMachineTakesItsPlaceAgain(t *testing.T) {
 
 	token := c.invite(t, 2)
 	refuses(t, g.join(t, token), g.name, "--replace")
+	refuses(t, g.join(t, token, "--replace", g.name), g.name, "is alive", "only a silent machine can be replaced")
+	c.awaitPhase(t, 2, g.name, "silent")
 	if a := g.join(t, token, "--replace", g.name); a.code != 0 {
 		t.Fatal(a)
 	}

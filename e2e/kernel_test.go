@@ -59,6 +59,13 @@ func cgroupLimit(t *testing.T, pid int64, v1, v2 string) string {
 	return ""
 }
 
+// awaitAnswer waits until a client on machine n itself gets this from the pod: a program
+// may take a moment to listen, and a route to follow.
+func (c *cluster) awaitAnswer(t *testing.T, n int, pod seen, want string) {
+	t.Helper()
+	until(t, fmt.Sprintf("m%d gets %q from %s", n, want, pod.url(t)), func() bool { return fetchFrom(c, n, pod.url(t)) == want })
+}
+
 // fetchFrom is what a client on machine n itself, not in a pod, gets from a URL, or the
 // error.
 func fetchFrom(c *cluster, n int, url string) string {

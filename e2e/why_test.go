@@ -116,6 +116,9 @@ func blockedBy(sentence string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^(failed|blocked): pod/[a-z-]+: ` + sentence)
 }
 
+// whyOnly matches a sentence wherever it stands in the answer.
+func whyOnly(sentence string) *regexp.Regexp { return regexp.MustCompile(`(?s)` + sentence) }
+
 // awaitText asks `peer why` until its answer matches.
 func (c *cluster) awaitText(t *testing.T, n int, key string, pattern *regexp.Regexp) string {
 	t.Helper()
