@@ -22,8 +22,9 @@ const everything = "..."
 // Libraries that several rules allow.
 var (
 	system   = []string{"golang.org/x/sys/unix", "golang.org/x/sync/errgroup"}
+	probes   = []string{"google.golang.org/grpc"} // containers are asked in the protocol that they speak
 	wire     = []string{"connectrpc.com/connect", "google.golang.org/protobuf"}
-	kernel   = append([]string{"github.com/google/nftables", "github.com/vishvananda/netlink", "github.com/vishvananda/netns", "github.com/mdlayher/ndp", "github.com/cilium/ebpf", "golang.zx2c4.com/wireguard", "golang.org/x/net"}, system...)
+	kernel   = append([]string{"github.com/google/nftables", "github.com/vishvananda/netlink", "github.com/vishvananda/netns", "github.com/mdlayher/ndp", "github.com/mdlayher/netlink", "github.com/cilium/ebpf", "golang.zx2c4.com/wireguard", "golang.org/x/net"}, system...)
 	registry = []string{"github.com/google/go-containerregistry"}
 	runtimes = append([]string{"github.com/containerd", "github.com/opencontainers", "github.com/distribution/reference", "github.com/sirupsen/logrus"}, system...)
 )
@@ -40,9 +41,10 @@ func Rules() []Rule {
 		{Of: "identity", Own: []string{"api", "crdt"}},
 		{Of: "lifecycle", Own: []string{"api"}},
 		{Of: "sched", Own: []string{"api"}},
+		{Of: "quorum", Own: []string{"crdt"}},
 		{Of: "loops", Own: []string{"api", "lifecycle", "sched", "netstack"}},
-		{Of: "peer", Own: []string{"api", "crdt", "identity", "lifecycle", "sched", "loops"}},
-		{Of: "sim", Own: []string{"peer", "api", "crdt", "identity", "lifecycle", "sched", "loops", "netstack"}},
+		{Of: "peer", Own: []string{"api", "crdt", "identity", "lifecycle", "sched", "loops", "quorum"}},
+		{Of: "sim", Own: []string{"peer", "api", "crdt", "identity", "lifecycle", "quorum", "sched", "loops", "netstack"}},
 		// The network: plans, algorithms, and what applies them to a kernel.
 		{Of: "netstack", Own: []string{"api"}},
 		{Of: "netstack/xlat"},
@@ -56,7 +58,7 @@ func Rules() []Rule {
 		{Of: "oci/testimage", Libraries: registry},
 		// A running peer, and what speaks to one.
 		{Of: "server", Own: []string{"api", "api/v1/...", "crdt", "identity", "lifecycle", "oci", "peer"}, Libraries: wire},
-		{Of: "daemon", Own: []string{"api", "api/v1/...", "crdt", "gossip", "identity", "lifecycle", "loops", "netstack/...", "oci", "peer", "server", "store", "web"}, Libraries: system},
+		{Of: "daemon", Own: []string{"api", "api/v1/...", "crdt", "gossip", "identity", "lifecycle", "loops", "netstack/...", "oci", "peer", "server", "store", "web"}, Libraries: append(probes, system...)},
 		{Of: "client/...", Own: []string{"api", "api/v1/...", "client"}, Libraries: append([]string{"github.com/goccy/go-yaml"}, wire...)},
 		{Of: "lab", Own: []string{"api", "api/v1/...", "client", "netstack/linux", "netstack/linux/lan"}, Libraries: system},
 		{Of: "web", Own: []string{"api", "api/v1/...", "client"}, Libraries: wire},

@@ -34,6 +34,16 @@ func TestText(t *testing.T) { rule(t, (*Tree).CheckText) }
 
 func TestLinks(t *testing.T) { rule(t, (*Tree).CheckLinks) }
 
+func TestEachPackageHasOneRule(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range Rules() {
+		if seen[r.Of] {
+			t.Errorf("%s has two rules; the second would never count", r.Of)
+		}
+		seen[r.Of] = true
+	}
+}
+
 // Even where two rules would allow it in steps, the simulation must not get hold of
 // what it stands in for.
 func TestSimulationReachesNoRealThing(t *testing.T) {
