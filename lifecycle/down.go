@@ -24,6 +24,7 @@ func (v *evaluator) backward(n *node) {
 		v.clear(n, s)
 	default:
 		v.takeBack(n, s)
+		v.stray(n, s)
 	}
 	v.ranks[n.at] = v.rank(s)
 }
@@ -109,7 +110,7 @@ func (v *evaluator) undo(n *node, s *StepState) {
 // user returns a node behind n that is still to be taken back, and that shares a place
 // with what the holder has of n: it goes first.
 func (v *evaluator) user(n *node, holder string) *node {
-	if s := n.above & v.strays; s != 0 && holder == v.env.Self {
+	if s := n.above & (v.strays | v.kept); s != 0 && holder == v.env.Self {
 		return v.g.nodes[s.last()]
 	}
 	for i := range (n.above & v.down).all {
@@ -133,16 +134,17 @@ func (v *evaluator) stray(n *node, s *StepState) {
 	v.markStray(n, s)
 	if u := v.user(n, v.env.Self); u == nil {
 		v.run(Run{Step: n.step, Undo: true, Stray: true, Inputs: v.inputs(n)})
-	} else if s.State == StateUndoing {
+	} else if s.State == StateUndoing && s.For == "" {
 		s.For = u.name
 	}
 }
 
 // belongs reports whether what the step made here is this machine's to keep, or is
-// taken back by way of its result.
+// taken back by way of its result: what is done on no machine in particular belongs to
+// whoever executes.
 func (v *evaluator) belongs(n *node, r Result) bool {
-	if made(n, r) && (n.step.Where != OnMachine || r.Executor == v.env.Self) {
-		return true
+	if n.step.Where != OnMachine {
+		return v.needed.has(n.at) || r.Phase != PhaseNever
 	}
-	return v.needed.has(n.at) && (n.step.Where != OnMachine || v.env.Machine == v.env.Self)
+	return made(n, r) && r.Executor == v.env.Self || v.needed.has(n.at) && v.env.Machine == v.env.Self
 }

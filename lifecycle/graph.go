@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -85,7 +86,7 @@ func NewGraph(kind string, targets []Target, loops []Loop) (*Graph, error) {
 		return nil, err
 	}
 	g.place(links)
-	return g, g.declareReads()
+	return g, errors.Join(g.declareReads(), g.checkPlaces())
 }
 
 func (g *Graph) addLoop(loops []Loop, i int) error {
@@ -212,6 +213,19 @@ func clash(a, b []string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// checkPlaces: what runs on the object's machine requires the step that decides which
+// one that is, where there is such a step.
+func (g *Graph) checkPlaces() error {
+	for _, w := range g.writers(machineField) {
+		for _, n := range g.nodes {
+			if n.step != nil && n.step.Where == OnMachine && !n.below.has(w.at) {
+				return fmt.Errorf("%s: %q runs on the object's machine, and does not require %q, which decides that; add it to Requires", g.Kind, n.name, w.name)
+			}
+		}
+	}
+	return nil
 }
 
 // declareReads notes who reads what. A step with feedback is a second reader, of what

@@ -30,13 +30,13 @@ type PlanStep struct {
 // computes from other objects, and is called again after each decision: a pod that
 // would move reads of its new machine.
 func (g *Graph) Plan(before, after *Object, goal string, env Env, view View, derive func(*Object) *Object) []PlanStep {
-	p := &planner{g: g, before: derive(before), after: derive(clone(after)), env: env, derive: derive}
-	p.old, p.reads = g.read(p.before), g.read(p.after)
-	p.view = &foresight{View: view}
 	needed := set(0)
 	if n, ok := g.index[goal]; ok {
 		needed = n.pulls
 	}
+	p := &planner{g: g, before: derive(before), after: derive(g.without(after, needed)), env: env, derive: derive}
+	p.old, p.reads = g.read(p.before), g.read(p.after)
+	p.view = &foresight{View: view}
 	var steps []PlanStep
 	for i := range needed.all {
 		if n := g.nodes[i]; n.step != nil {
@@ -48,7 +48,11 @@ func (g *Graph) Plan(before, after *Object, goal string, env Env, view View, der
 	for _, n := range slices.Backward(g.nodes) {
 		r := p.before.Results[n.name]
 		if made(n, r) && (!needed.has(n.at) || p.moves(n, r)) {
-			steps = append(steps, PlanStep{Step: n.name, Loop: n.loop, Action: "undo", Machine: r.Executor})
+			holder := r.Executor
+			if n.step.Where != OnMachine {
+				holder = env.Executor
+			}
+			steps = append(steps, PlanStep{Step: n.name, Loop: n.loop, Action: "undo", Machine: holder})
 		}
 	}
 	return steps
@@ -83,6 +87,18 @@ func clone(o *Object) *Object {
 	return &c
 }
 
+// without forgets what steps wrote that are not needed any more.
+func (g *Graph) without(o *Object, needed set) *Object {
+	o = clone(o)
+	for _, n := range g.nodes {
+		if r, ok := o.Results[n.name]; ok && !needed.has(n.at) {
+			r.Outputs = nil
+			o.Results[n.name] = r
+		}
+	}
+	return o
+}
+
 func (p *planner) moves(n *node, r Result) bool {
 	return n.step.Where == OnMachine && p.env.Machine != "" && r.Executor != p.env.Machine && !p.env.Removed(r.Executor)
 }
@@ -110,9 +126,12 @@ func (p *planner) up(n *node) PlanStep {
 	if r.Phase == PhaseDone && p.moves(n, r) && !slices.Contains(s.Because, machineField) {
 		s.Because = append(s.Because, machineField)
 	}
-	if stuck := n.requires & p.stuck; stuck != 0 {
+	if stuck := n.requires & p.stuck; stuck != 0 || s.Machine == "" {
 		p.stuck.add(n.at)
-		s.Action, s.Blocked = "wait", "for "+p.g.nodes[stuck.first()].name
+		s.Action, s.Blocked = "wait", "for a machine"
+		if stuck != 0 {
+			s.Blocked = "for " + p.g.nodes[stuck.first()].name
+		}
 		return s
 	}
 	p.foretell(n, &s)

@@ -73,7 +73,7 @@ func (v *evaluator) runsHere(n *node, s *StepState) bool {
 func (v *evaluator) letGo(n *node, s *StepState) {
 	for i := range n.below.all {
 		m := v.g.nodes[i]
-		if state := v.eval.Steps[i].State; v.held.has(i) || m.below&v.held != 0 || state == StateDone || state == StateSkipped {
+		if state := v.eval.Steps[i].State; v.held.has(i) || m.earlier&v.held != 0 || state == StateDone || state == StateSkipped {
 			continue
 		}
 		s.State, s.For, s.Machine = StateWaiting, m.name, v.env.Self
@@ -139,7 +139,7 @@ func (v *evaluator) judge(n *node, s *StepState) {
 
 // adopts: what an earlier life of this peer did is looked at once, by doing it again.
 func (v *evaluator) adopts(n *node, r Result) bool {
-	return n.acts() && r.Executor == v.env.Self && v.env.Adopt(n.name)
+	return n.acts() && r.Executor == v.env.Self && v.place(n) == v.env.Self && v.env.Adopt(n.name)
 }
 
 // heldElsewhere: another machine still has what an earlier run made. It takes that

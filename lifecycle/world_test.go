@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"testing"
+
 	"time"
 
 	"starling.dev/starling/api"
@@ -18,7 +18,7 @@ import (
 // evaluations ask for, as a peer would, at once and in order. All machines see the same
 // object; what each of them makes and remembers is its own.
 type world struct {
-	t        testing.TB
+	t        failer
 	g        *Graph
 	o        *Object
 	goal     string
@@ -35,6 +35,11 @@ type world struct {
 	// onRun is called before anything is carried out; rapid's laws live there.
 	onRun func(m *machine, r Run)
 	log   []string
+}
+
+// failer is what tests and property tests have in common.
+type failer interface {
+	Fatalf(format string, args ...any)
 }
 
 type machine struct {
@@ -58,7 +63,7 @@ type failure struct {
 	times         int // -1: until mended
 }
 
-func newWorld(t testing.TB, g *Graph, names ...string) *world {
+func newWorld(t failer, g *Graph, names ...string) *world {
 	w := &world{
 		t: t, g: g, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		fails: map[string]*failure{}, undoFail: map[string]*failure{}, slow: map[string]bool{}, skip: map[string]bool{}, constant: map[string]bool{}, disagree: map[string]bool{},
@@ -157,8 +162,12 @@ func (w *world) turn(m *machine) bool {
 		}
 	}
 	for _, r := range e.Run {
+		before := w.o
 		if m.running[r.Step.Name] == nil {
 			w.begin(m, r)
+		}
+		if w.o != before {
+			break // what else was to run is judged again
 		}
 	}
 	return len(e.Cancel)+len(e.Run) > 0
