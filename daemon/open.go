@@ -53,8 +53,9 @@ func (o *opener) open(context.Context) (*peer.Core, peer.Disk, error) {
 		})
 		return recovered.Own, err
 	}
+	rec.Sound = func() bool { return recovered.Sound() }
 	core, err := peer.New(peer.Config{
-		Self: peer.Machine{ID: o.home.id(), Name: name}, PublicKey: o.home.public(), Sign: crdt.Ed25519Signer(o.home.key),
+		Self: peer.Machine{ID: o.home.id(), Name: name}, PublicKey: o.home.public(), Sign: crdt.Ed25519Signer(o.home.key), Key: o.home.key,
 		Trust: log, Kinds: kinds, Seed: seed(), HashAt: disk.hashAt,
 	}, rec, time.Now())
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"starling.dev/starling/crdt"
 )
 
 // BeginConfig says how a cluster begins.
@@ -77,6 +78,6 @@ func (c BeginConfig) firstRecords(l *Log) error {
 			return err
 		}
 	}
-	_, err := l.SyncVoters(c.MachineKey, c.Clock)
+	_, err := l.PublishVoters(c.MachineKey, c.Clock, []crdt.MachineID{IDOf(pub)})
 	return err
 }

@@ -165,44 +165,22 @@ func TestSponsorTwice(t *testing.T) {
 	}
 }
 
-// TestVotersGrowToSeven: the first seven machines are the voters, one change per epoch,
-// and a voter that goes is followed by the next in line.
-func TestVotersGrowToSeven(t *testing.T) {
-	w, _ := longChain(t, 1)
-	for i := 1; i < 9; i++ {
-		name := "m" + string(rune('0'+i))
-		must(t, w.invite("m0", "m0", name, time.Hour))
-		_, err := w.join(joining{machine: name, token: name, at: "m0"})
+// TestVotersArePublished: each record is of the next epoch, in whatever order the
+// machines are given, and a record of another epoch has no effect.
+func TestVotersArePublished(t *testing.T) {
+	w := twoMachines(t)
+	l := w.logs["m1"]
+	both := []crdt.MachineID{w.id("m2"), w.id("m1")}
+	slices.SortFunc(both, func(a, b crdt.MachineID) int { return compareMachines(b, a) })
+	for epoch := uint64(2); epoch < 4; epoch++ {
+		_, err := l.PublishVoters(w.key("m1"), w.clock(), both)
 		must(t, err)
-		w.now = w.now.Add(time.Second)
-	}
-	l := w.logs["m0"]
-	var previous []crdt.MachineID
-	check := func(want ...string) {
-		t.Helper()
-		got := l.Snapshot().Voters().Machines
-		if len(got) != len(want) {
-			t.Fatalf("%d voters, want %v", len(got), want)
-		}
-		for _, name := range want {
-			if !slices.Contains(got, w.id(name)) {
-				t.Fatalf("%s is no voter", name)
-			}
+		if v := l.Snapshot().Voters(); v.Epoch != epoch || difference(v.Machines, both) != 0 || len(v.Machines) != 2 {
+			t.Fatalf("got %+v, want both in epoch %d", v, epoch)
 		}
 	}
-	check("m0", "m1", "m2", "m3", "m4", "m5", "m6")
-	_, err := l.RemoveMachine(w.key("m0"), w.clock(), Remove{Machine: w.id("m2"), Cut: crdt.Heads{}})
-	must(t, err)
-	check("m0", "m1", "m3", "m4", "m5", "m6", "m7")
-	for _, rec := range l.Snapshot().Records() {
-		v, ok := rec.Record.Body.(Voters)
-		if !ok {
-			continue
-		}
-		if changed := difference(previous, v.Machines) + difference(v.Machines, previous); changed != 1 {
-			t.Fatalf("epoch %d changes %d voters", v.Epoch, changed)
-		}
-		previous = v.Machines
+	if _, err := l.issue(w.key("m1"), w.clock(), Voters{Epoch: 9, Machines: both[:1]}); CodeOf(err) != api.Unauthorized {
+		t.Errorf("a record that skips epochs: %v", err)
 	}
 }
 
@@ -224,10 +202,9 @@ func TestEpochsAreNotUsedUp(t *testing.T) {
 	must(t, err)
 	_, err = l.Add(greedy.Bytes())
 	must(t, err)
-	must(t, w.invite("m1", "m1", "t3", time.Hour))
-	_, err = w.join(joining{machine: "m3", token: "t3", at: "m1"})
+	_, err = l.PublishVoters(w.key("m1"), w.clock(), []crdt.MachineID{w.id("m1")})
 	must(t, err)
-	if v := l.Snapshot().Voters(); len(v.Machines) != 3 {
+	if v := l.Snapshot().Voters(); len(v.Machines) != 1 || v.Epoch > 4 {
 		t.Fatalf("voters %+v", v)
 	}
 }

@@ -74,8 +74,8 @@ func (l *Log) Invite(key ed25519.PrivateKey, in Invitation, rnd io.Reader) (Toke
 	return token, grant, nil
 }
 
-// RemoveMachine takes a member's authority away, and its vote. A machine that leaves
-// removes itself.
+// RemoveMachine takes a member's authority away; the voters take away its vote. A
+// machine that leaves removes itself.
 func (l *Log) RemoveMachine(key ed25519.PrivateKey, clock uint64, r Remove) ([]Record, error) {
 	m, ok := l.Snapshot().ByID(r.Machine)
 	if !ok {
@@ -84,28 +84,11 @@ func (l *Log) RemoveMachine(key ed25519.PrivateKey, clock uint64, r Remove) ([]R
 	if m.Removed {
 		return nil, api.Errorf(api.MachineRemoved, "remove machine %s: it is removed already", m.Name)
 	}
-	if IDOf(publicOf(key)) == r.Machine {
-		return l.leave(key, clock, r)
-	}
 	rec, err := l.issue(key, clock, r)
 	if err != nil {
 		return nil, fmt.Errorf("remove machine %s: %w", m.Name, err)
 	}
-	voters, err := l.SyncVoters(key, clock)
-	return append([]Record{rec}, voters...), err
-}
-
-// leave hands the vote back first: after its removal the machine may state nothing.
-func (l *Log) leave(key ed25519.PrivateKey, clock uint64, r Remove) ([]Record, error) {
-	out, err := l.syncVoters(key, clock, r.Machine)
-	if err != nil {
-		return nil, err
-	}
-	rec, err := l.issue(key, clock, r)
-	if err != nil {
-		return out, fmt.Errorf("leave the cluster: %w", err)
-	}
-	return append(out, rec), nil
+	return []Record{rec}, nil
 }
 
 // RestoreMachine lifts every removal of a machine. It takes a root key.
@@ -136,59 +119,20 @@ func (l *Log) DelegateTo(root ed25519.PrivateKey, clock uint64, id crdt.MachineI
 	return l.issue(root, clock, Delegate{Machine: id})
 }
 
-// SyncVoters brings the voters in line with the members: those who left go, and while
-// there are fewer than MaxVoters the longest admitted come. Each record changes one
-// voter, so that any majority of one epoch meets any of the next. It does nothing if
-// the key may not manage the cluster.
-func (l *Log) SyncVoters(key ed25519.PrivateKey, clock uint64) ([]Record, error) {
-	return l.syncVoters(key, clock, crdt.MachineID{})
+// PublishVoters writes who the voters are from the next epoch on, so that everybody
+// learns it. Who they are is decided by the voters themselves; this is the copy.
+func (l *Log) PublishVoters(key ed25519.PrivateKey, clock uint64, machines []crdt.MachineID) (Record, error) {
+	machines = slices.Clone(machines)
+	slices.SortFunc(machines, compareMachines)
+	rec, err := l.issue(key, clock, Voters{Epoch: l.Snapshot().NextEpoch(), Machines: machines})
+	if err != nil {
+		return Record{}, fmt.Errorf("write voters: %w", err)
+	}
+	return rec, nil
 }
 
-func (l *Log) syncVoters(key ed25519.PrivateKey, clock uint64, leaving crdt.MachineID) ([]Record, error) {
-	var out []Record
-	for {
-		next, changed := nextVoters(l.Snapshot(), leaving)
-		if !changed {
-			return out, nil
-		}
-		rec, err := l.issue(key, clock, next)
-		if CodeOf(err) == api.Unauthorized {
-			return out, nil
-		}
-		if err != nil {
-			return out, fmt.Errorf("write voters: %w", err)
-		}
-		out = append(out, rec)
-	}
-}
-
-// nextVoters is the one change of the voters that is due, if any.
-func nextVoters(s *Snapshot, leaving crdt.MachineID) (Voters, bool) {
-	current := s.Voters()
-	next := Voters{Epoch: s.nextEpoch(), Machines: slices.Clone(current.Machines)}
-	var candidates []crdt.MachineID
-	for _, m := range s.Members() {
-		if m.ID != leaving {
-			candidates = append(candidates, m.ID)
-		}
-	}
-	gone := func(id crdt.MachineID) bool { return !slices.Contains(candidates, id) }
-	if i := slices.IndexFunc(next.Machines, gone); i >= 0 && len(next.Machines) > 1 {
-		next.Machines = slices.Delete(next.Machines, i, i+1)
-		return next, true
-	}
-	isVoter := func(id crdt.MachineID) bool { return slices.Contains(next.Machines, id) }
-	i := slices.IndexFunc(candidates, func(id crdt.MachineID) bool { return !isVoter(id) })
-	if i < 0 || len(next.Machines) == MaxVoters {
-		return Voters{}, false
-	}
-	next.Machines = append(next.Machines, candidates[i])
-	slices.SortFunc(next.Machines, compareMachines)
-	return next, true
-}
-
-// nextEpoch is 1 + the greatest epoch that any record reached, counted or not.
-func (s *Snapshot) nextEpoch() uint64 {
+// NextEpoch is 1 + the greatest epoch that any record reached, counted or not.
+func (s *Snapshot) NextEpoch() uint64 {
 	var epoch uint64
 	for _, nd := range s.judge.nodes {
 		epoch = max(epoch, nd.epoch)

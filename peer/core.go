@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -20,6 +21,9 @@ type Config struct {
 	// PublicKey and Sign are the machine's key. Required.
 	PublicKey []byte
 	Sign      crdt.Signer
+	// Key signs what this machine states in the authorisation log: who the voters are.
+	// Without it that is left to others.
+	Key ed25519.PrivateKey
 	// Trust is the authorisation log. Required.
 	Trust *identity.Log
 	// Kinds are the built-in kinds by name. Required.
@@ -71,6 +75,7 @@ type Core struct {
 	replica *replicator
 	engine  *engine
 	writes  *writes
+	voting  *voting
 	// authSaved counts the records of the authorisation log that are on disk.
 	authSaved int
 	out       Ready
@@ -83,6 +88,9 @@ type Recovery struct {
 	Batches func(yield func(crdt.Batch) error) (crdt.HighWater, error)
 	// Local holds the private key space.
 	Local map[string][]byte
+	// Sound reports, once Batches returned, whether the disk passed its start check; nil
+	// for yes. A disk that did not may have forgotten what this machine promised.
+	Sound func() bool
 	// AuthRecords counts the records in Config.Trust that came from the disk.
 	AuthRecords int
 }
@@ -101,11 +109,15 @@ func New(cfg Config, rec Recovery, now time.Time) (*Core, error) {
 	c.engine = newEngine(c)
 	c.replica = newReplicator(c)
 	c.writes = newWrites(c)
+	c.voting = newVoting(c)
 	var err error
 	if c.journal, err = newJournal(c); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(c.journal.load(rec), c.engine.recover(rec.Local)); err != nil {
+		return nil, fmt.Errorf("rebuild from disk: %w", err)
+	}
+	if err := c.voting.load(rec.Local, rec.Sound == nil || rec.Sound()); err != nil {
 		return nil, fmt.Errorf("rebuild from disk: %w", err)
 	}
 	return c, nil
@@ -166,6 +178,18 @@ func (c *Core) receive(from crdt.MachineID, m Message) {
 		c.receiveAsk(from, m)
 	case Vote:
 		c.receiveVote(from, m)
+	case RollCall:
+		c.voting.receiveRollCall(from, m)
+	case Propose:
+		c.voting.receivePropose(from, m)
+	case Answered:
+		c.voting.receiveAnswered(from, m)
+	case Candidate:
+		c.voting.receiveCandidate(from, m)
+	case CopyAsk:
+		c.voting.receiveCopyAsk(from, m)
+	case Copy:
+		c.voting.receiveCopy(from, m)
 	}
 }
 
@@ -173,12 +197,13 @@ func (c *Core) receive(from crdt.MachineID, m Message) {
 // batch, and everything that the turn leads to is returned. The driver carries it
 // out in the order of Ready's fields, then calls Advance.
 func (c *Core) Ready() Ready {
+	c.voting.settle()
 	c.flushAuth()
 	c.engine.settle()
 	c.replica.periodic()
 	c.journal.seal()
 	c.writes.settle()
-	c.out.Wake = earliest(c.engine.nextWake(), c.replica.nextWake(), c.writes.nextWake())
+	c.out.Wake = earliest(c.engine.nextWake(), c.replica.nextWake(), c.writes.nextWake(), c.voting.nextWake())
 	return c.out
 }
 
@@ -251,4 +276,5 @@ func (c *Core) flushAuth() {
 		c.engine.changed(ref)
 	}
 	c.engine.clusterChanged()
+	c.voting.touch()
 }

@@ -61,9 +61,6 @@ func newCluster(t testing.TB, n int) *cluster {
 			t.Fatal(err)
 		}
 	}
-	if _, err := log.SyncVoters(first, identity.ClockAt(c.now)); err != nil {
-		t.Fatal(err)
-	}
 	for i := 1; i <= n; i++ {
 		nd := &node{i: i, key: testKey(fmt.Sprintf("m%d", i)), local: map[string][]byte{}, host: newFakeHost(fmt.Sprintf("m%d", i))}
 		c.cores = append(c.cores, nd)
@@ -85,7 +82,7 @@ func (c *cluster) boot(n *node, records [][]byte, g identity.Genesis) {
 	}
 	pub := n.key.Public().(ed25519.PublicKey)
 	n.core, err = New(Config{
-		Self: Machine{ID: identity.IDOf(pub), Name: fmt.Sprintf("m%d", n.i)}, PublicKey: pub, Sign: crdt.Ed25519Signer(n.key),
+		Self: Machine{ID: identity.IDOf(pub), Name: fmt.Sprintf("m%d", n.i)}, PublicKey: pub, Sign: crdt.Ed25519Signer(n.key), Key: n.key,
 		Trust: trust, Kinds: kinds, Seed: uint64(n.i)<<32 + uint64(len(n.batch)),
 		HashAt: func(crdt.ActorID, uint64) (crdt.ID, bool) { return crdt.ID{}, false },
 	}, Recovery{

@@ -27,6 +27,7 @@ type member struct {
 
 type vote struct {
 	silent bool
+	epoch  uint64
 	at     time.Time
 }
 
@@ -82,12 +83,12 @@ func (m *members) connected() []crdt.MachineID {
 
 func compareMachines(a, b crdt.MachineID) int { return slices.Compare(a[:], b[:]) }
 
-// silent reports whether a majority of all voters said within voteTTL that they
-// find the machine silent; yes and of are the numbers behind that.
-func (m *members) silent(id crdt.MachineID, voters []crdt.MachineID, now time.Time) (silent bool, yes, of int) {
+// silent reports whether a majority of all voters of the epoch said within voteTTL that
+// they find the machine silent; yes and of are the numbers behind that.
+func (m *members) silent(id crdt.MachineID, epoch uint64, voters []crdt.MachineID, now time.Time) (silent bool, yes, of int) {
 	r := m.get(id, now)
 	for _, v := range voters {
-		if a, ok := r.votes[v]; ok && a.silent && now.Sub(a.at) <= voteTTL {
+		if a, ok := r.votes[v]; ok && a.silent && a.epoch == epoch && now.Sub(a.at) <= voteTTL {
 			yes++
 		}
 	}
@@ -100,6 +101,7 @@ func (c *Core) receiveMembership(e Membership) {
 		return
 	}
 	c.engine.memberChanged(c.nameOf(e.Machine))
+	c.voting.touch()
 }
 
 func (c *Core) receiveConnection(e Connection) {
@@ -109,6 +111,7 @@ func (c *Core) receiveConnection(e Connection) {
 		return
 	}
 	c.replica.greet(e.Machine)
+	c.voting.tell(e.Machine)
 }
 
 // memberView tells the engine how a machine is seen.
@@ -121,8 +124,13 @@ func (c *Core) memberView(name string) lifecycle.Member {
 		return lifecycle.Member{Since: c.now, Removed: true}
 	}
 	r := c.members.get(id, c.now)
-	silent, _, _ := c.members.silent(id, c.trust.voters(), c.now)
+	silent, _, _ := c.silent(id)
 	return lifecycle.Member{Alive: r.alive, Since: r.since, Silent: !r.alive && silent}
+}
+
+// silent reports what the voters, as known here, said of a machine.
+func (c *Core) silent(id crdt.MachineID) (silent bool, yes, of int) {
+	return c.members.silent(id, c.voting.epoch(), c.voting.machines(), c.now)
 }
 
 // askVoters asks every voter about a machine that something waits for. It is asked
@@ -137,24 +145,30 @@ func (c *Core) askVoters(name string) {
 		return
 	}
 	r.lastAsk = c.now
-	for _, v := range c.trust.voters() {
-		if v == c.self.ID {
-			r.votes[v] = vote{silent: true, at: c.now}
-			continue
+	epoch := c.voting.epoch()
+	for _, v := range c.voting.machines() {
+		if v != c.self.ID {
+			c.send(v, Ask{Nonce: c.rand(), Machine: id, Epoch: epoch})
+		} else if c.voting.votes(epoch) {
+			r.votes[v] = vote{silent: true, epoch: epoch, at: c.now}
 		}
-		c.send(v, Ask{Nonce: c.rand(), Machine: id})
 	}
 }
 
-// receiveAsk answers as a voter. Only what is seen at this moment counts.
+// receiveAsk answers as a voter. Only what is seen at this moment counts, and only among
+// the voters of one epoch: whoever asks for another is told who the voters are.
 func (c *Core) receiveAsk(from crdt.MachineID, m Ask) {
-	c.send(from, Vote{Nonce: m.Nonce, Machine: m.Machine, Silent: !c.members.alive(m.Machine)})
+	if !c.voting.votes(m.Epoch) {
+		c.voting.tell(from)
+		return
+	}
+	c.send(from, Vote{Nonce: m.Nonce, Machine: m.Machine, Silent: !c.members.alive(m.Machine), Epoch: m.Epoch})
 }
 
 func (c *Core) receiveVote(from crdt.MachineID, m Vote) {
-	if !slices.Contains(c.trust.voters(), from) {
+	if m.Epoch != c.voting.epoch() || !c.voting.lists(from) {
 		return
 	}
-	c.members.get(m.Machine, c.now).votes[from] = vote{silent: m.Silent, at: c.now}
+	c.members.get(m.Machine, c.now).votes[from] = vote{silent: m.Silent, epoch: m.Epoch, at: c.now}
 	c.engine.memberChanged(c.nameOf(m.Machine))
 }

@@ -89,7 +89,7 @@ func (c *Core) Members() []MemberInfo {
 		r := c.members.get(m.ID, c.now)
 		info := MemberInfo{
 			Machine: m, Alive: c.members.alive(m.ID), Connected: r.connected || m.ID == c.self.ID, Since: r.since,
-			Voter: slices.Contains(c.trust.votes, m.ID), Reserved: c.engine.reserved(m.Name, crdt.Ref{}),
+			Voter: c.voting.lists(m.ID), Reserved: c.engine.reserved(m.Name, crdt.Ref{}),
 		}
 		for ref := range c.engine.placed[m.Name] {
 			if t := c.engine.objects[ref]; t.snap != nil && !t.eval.Gone {
@@ -111,9 +111,9 @@ func (c *Core) AuthLog() *identity.Log { return c.trust.Log }
 func (c *Core) Votes(machine string) (silent, of int) {
 	id, ok := c.idOf(machine)
 	if !ok {
-		return 0, len(c.trust.votes)
+		return 0, len(c.voting.machines())
 	}
-	_, silent, of = c.members.silent(id, c.trust.voters(), c.now)
+	_, silent, of = c.silent(id)
 	return silent, of
 }
 

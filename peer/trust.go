@@ -14,14 +14,13 @@ type Machine struct {
 	Name string
 }
 
-// directory is the authorisation log as the core uses it: names, voters, verdicts.
+// directory is the authorisation log as the core uses it: names and verdicts.
 type directory struct {
 	*identity.Log
 	now   *identity.Snapshot
 	names map[crdt.MachineID]string
 	ids   map[string]crdt.MachineID
 	list  []Machine // sorted by name
-	votes []crdt.MachineID
 }
 
 func newDirectory(l *identity.Log) *directory {
@@ -39,10 +38,7 @@ func (d *directory) refresh() {
 		d.names[m.ID], d.ids[m.Name] = m.Name, m.ID
 	}
 	slices.SortFunc(d.list, func(a, b Machine) int { return strings.Compare(a.Name, b.Name) })
-	d.votes = d.now.Voters().Machines
 }
-
-func (d *directory) voters() []crdt.MachineID { return d.votes }
 
 // nameOf returns a machine's name; of a machine that is gone, its ID.
 func (c *Core) nameOf(id crdt.MachineID) string {

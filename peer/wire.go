@@ -88,6 +88,8 @@ type AuthRecords struct {
 type Ask struct {
 	Nonce   uint64
 	Machine crdt.MachineID
+	// Epoch is that of the voters as the sender knows them.
+	Epoch uint64
 }
 
 // Vote is a voter's answer.
@@ -95,6 +97,7 @@ type Vote struct {
 	Nonce   uint64
 	Machine crdt.MachineID
 	Silent  bool
+	Epoch   uint64
 }
 
 func (Push) kind() byte        { return 1 }
@@ -136,9 +139,12 @@ func EncodeMessage(m Message) []byte {
 	case AuthRecords:
 		b = appendList(b, m.Records)
 	case Ask:
-		b = append(binary.AppendUvarint(b, m.Nonce), m.Machine[:]...)
+		b = binary.AppendUvarint(append(binary.AppendUvarint(b, m.Nonce), m.Machine[:]...), m.Epoch)
 	case Vote:
 		b = appendBool(append(binary.AppendUvarint(b, m.Nonce), m.Machine[:]...), m.Silent)
+		b = binary.AppendUvarint(b, m.Epoch)
+	default:
+		b = appendVoting(b, m)
 	}
 	return b
 }
@@ -216,9 +222,9 @@ func (r *reader) message(kind byte) Message {
 	case AuthRecords{}.kind():
 		return AuthRecords{Records: r.list()}
 	case Ask{}.kind():
-		return Ask{Nonce: r.uvarint(), Machine: r.machine()}
+		return Ask{Nonce: r.uvarint(), Machine: r.machine(), Epoch: r.uvarint()}
 	case Vote{}.kind():
-		return Vote{Nonce: r.uvarint(), Machine: r.machine(), Silent: r.bool()}
+		return Vote{Nonce: r.uvarint(), Machine: r.machine(), Silent: r.bool(), Epoch: r.uvarint()}
 	case Have{}.kind():
 		return Have{Heads: r.heads()}
 	case Graft{}.kind():
@@ -227,6 +233,9 @@ func (r *reader) message(kind byte) Message {
 		return Prune{}
 	case Pull{}.kind():
 		return Pull{Ranges: r.ranges()}
+	}
+	if m := r.voting(kind); m != nil {
+		return m
 	}
 	r.err = fmt.Errorf("message kind %d is unknown", kind)
 	return nil

@@ -100,7 +100,7 @@ func (m *machine) open() error {
 	m.verifier = peer.NewVerifier(m.w.verify())
 	m.verifier.Update(log.Snapshot())
 	cfg := peer.Config{
-		Self: peer.Machine{ID: m.id, Name: self.Name}, PublicKey: publicOf(m.key), Sign: m.signer(),
+		Self: peer.Machine{ID: m.id, Name: self.Name}, PublicKey: publicOf(m.key), Sign: m.signer(), Key: m.key,
 		Trust: log, Kinds: m.w.kinds, Seed: m.w.random.boot.Uint64(), HashAt: m.disk.Hash,
 	}
 	rec := peer.Recovery{Local: m.disk.Local(), AuthRecords: log.Len(), Batches: m.recover}

@@ -60,9 +60,6 @@ func (w *World) found(n int) error {
 			return err
 		}
 	}
-	if _, err := log.SyncVoters(first, identity.ClockAt(w.clockAt(0))); err != nil {
-		return err
-	}
 	w.genesis = log.Genesis()
 	for i := range n {
 		w.addMachine(i, log.Since(0))
