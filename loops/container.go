@@ -32,6 +32,7 @@ func Container() lifecycle.Loop {
 			Retry:   lifecycle.Retry{Base: time.Second, Max: time.Minute},
 			Do:      act(start),
 			Undo:    undo(stop),
+			Expect:  started,
 		}},
 	}
 }
@@ -57,6 +58,21 @@ func start(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs,
 	}
 	out["status.running"] = api.Bool(running)
 	return out, nil
+}
+
+// started foretells what start writes: which containers there are, and that they run.
+// What they were is no guide to their processes, so of those only the old are known.
+func started(in lifecycle.Inputs) lifecycle.Outputs {
+	out := lifecycle.Outputs{}
+	for _, name := range in.Fields.Keys("spec.containers") {
+		for path, v := range in.Previous {
+			if at := api.Child("status.containers", name); api.Below(path, at) && path != at+".exit" {
+				out[path] = v
+			}
+		}
+	}
+	out["status.running"] = api.Bool(true)
+	return out
 }
 
 func stop(ctx context.Context, h Host, in lifecycle.Inputs) error {
@@ -92,7 +108,7 @@ func containerSpec(f api.Fields, name string) ContainerSpec {
 		Env: map[string]string{}, Ports: map[string]uint16{},
 	}
 	for _, k := range f.Keys(at + "env") {
-		c.Env[label(k)] = f.String(at + "env." + k)
+		c.Env[k] = f.String(api.Child(at+"env", k))
 	}
 	for _, k := range f.Keys(at + "ports") {
 		c.Ports[k] = uint16(f.Int(at + "ports." + k))

@@ -96,7 +96,7 @@ func DeriveMachine(o *lifecycle.Object, v Surroundings) api.Fields {
 		}
 	}
 	for _, pod := range v.Objects("Pod") {
-		machine, address, ok := home(pod)
+		machine, address, ok := Home(pod)
 		if p := prefixes[machine]; ok && p.IsValid() && !p.Contains(address) {
 			routes[machine] = append(routes[machine], netip.PrefixFrom(address, 128).String())
 		}
@@ -114,9 +114,14 @@ func DeriveMachine(o *lifecycle.Object, v Surroundings) api.Fields {
 	return fields
 }
 
-// home is where a pod's address lives.
-func home(pod *lifecycle.Object) (machine string, address netip.Addr, ok bool) {
-	status := pod.Status()
-	address, err := netip.ParseAddr(status.String("status.address"))
-	return status.String("status.machine"), address, err == nil
+// Home is where a pod's address lives: the machine that connected it. While a pod moves
+// that is the old machine, until it lets go.
+func Home(pod *lifecycle.Object) (machine string, address netip.Addr, ok bool) {
+	text, _ := pod.Field("status.address")
+	address, err := netip.ParseAddr(api.Fields{"": text}.String(""))
+	if r := pod.Results["network"]; r.Phase != lifecycle.PhaseNever && r.Phase != lifecycle.PhaseUndone {
+		return r.Executor, address, err == nil
+	}
+	name, _ := pod.Field("status.machine")
+	return api.Fields{"": name}.String(""), address, err == nil
 }

@@ -111,10 +111,10 @@ func route(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs,
 	plan := RoutePlan{Cluster: h.Facts().ClusterPrefix(), Own: h.Facts().OwnPrefix()}
 	for _, machine := range in.Fields.Keys("cluster.routes") {
 		var list []string
-		if err := json.Unmarshal([]byte(in.Fields["cluster.routes."+machine]), &list); err != nil {
+		if err := json.Unmarshal([]byte(in.Fields[api.Child("cluster.routes", machine)]), &list); err != nil {
 			return nil, fmt.Errorf("read cluster.routes.%s: %w", machine, err)
 		}
-		routes, err := parseRoutes(label(machine), list)
+		routes, err := parseRoutes(machine, list)
 		if err != nil {
 			return nil, err
 		}

@@ -60,11 +60,11 @@ func needOf(v lifecycle.View, in lifecycle.Inputs) sched.Need {
 		Previous: in.Previous.String("status.machine"),
 	}
 	for _, k := range in.Fields.Keys("spec.require") {
-		need.Require[label(k)] = in.Fields.String("spec.require." + k)
+		need.Require[k] = in.Fields.String(api.Child("spec.require", k))
 	}
 	for _, m := range in.Fields.Keys("status.refusals") {
-		if r, ok := parseRefusal(in.Fields.String("status.refusals." + m)); ok && r.rev == in.Rev && v.Now().Sub(r.at) < refusalTTL {
-			need.Refused[label(m)] = r.reason
+		if r, ok := parseRefusal(in.Fields.String(api.Child("status.refusals", m))); ok && r.rev == in.Rev && v.Now().Sub(r.at) < refusalTTL {
+			need.Refused[m] = r.reason
 		}
 	}
 	if s := in.Fields.String("machine.standing"); s == StandingSilent || s == StandingRemoved || s == StandingDrained {
@@ -72,14 +72,6 @@ func needOf(v lifecycle.View, in lifecycle.Inputs) sched.Need {
 		need.Previous = ""
 	}
 	return need
-}
-
-// label is a map key as people write it: without the quotes that a dotted path needs.
-func label(segment string) string {
-	if keys, err := api.Split(segment); err == nil && len(keys) == 1 {
-		return keys[0]
-	}
-	return segment
 }
 
 // candidates describes every machine of the cluster as it is seen from here. One that
@@ -99,7 +91,7 @@ func candidates(v lifecycle.View, pod api.Key) []sched.Machine {
 			UsedCPU: used.CPU, UsedMemory: used.Memory,
 		}
 		for _, k := range o.Fields.Keys("spec.labels") {
-			m.Labels[label(k)] = o.Fields.String("spec.labels." + k)
+			m.Labels[k] = o.Fields.String(api.Child("spec.labels", k))
 		}
 		machines = append(machines, m)
 	}
@@ -146,7 +138,7 @@ func missingLabel(k, want string, machines []sched.Machine) string {
 	}
 	slices.Sort(pairs)
 	message := fmt.Sprintf("no machine has the label %s=%s", k, want)
-	if near := sched.Nearest(k+"="+want, slices.Compact(pairs)); near != "" {
+	if near := api.Nearest(k+"="+want, slices.Compact(pairs)); near != "" {
 		return fmt.Sprintf("%s; the nearest that exists is %s", message, near)
 	}
 	return message + "; add it with `peer edit machine/NAME`"

@@ -23,6 +23,7 @@ func Volume() lifecycle.Loop {
 			Timeout:  time.Minute,
 			Do:       act(mount),
 			Undo:     undo(unmount),
+			Expect:   mounted,
 		}},
 	}
 }
@@ -37,6 +38,17 @@ func mount(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs,
 		out["status.volumes."+name] = api.Str(path)
 	}
 	return out, nil
+}
+
+// mounted foretells which volumes there are. The path of a new one is not known before
+// it is made.
+func mounted(in lifecycle.Inputs) lifecycle.Outputs {
+	out := lifecycle.Outputs{}
+	for _, name := range in.Fields.Keys("spec.volumes") {
+		at := api.Child("status.volumes", name)
+		out[at] = in.Previous[at]
+	}
+	return out
 }
 
 func unmount(ctx context.Context, h Host, in lifecycle.Inputs) error {

@@ -108,18 +108,17 @@ func (e *engine) routed(o *lifecycle.Object) [3]string {
 		prefix, _ := o.Field("status.prefix")
 		return [3]string{address, prefix}
 	}
-	machine, _ := o.Field("status.machine")
-	if e.atHome(unquote(machine), unquote(address)) {
+	machine, a, ok := loops.Home(o)
+	if !ok || e.atHome(machine, a) {
 		return [3]string{}
 	}
 	return [3]string{address, machine, "moved"}
 }
 
-// atHome reports whether the address is of the machine's prefix, or there is none yet.
-func (e *engine) atHome(machine, address string) bool {
-	a, err := netip.ParseAddr(address)
+// atHome reports whether the address is of the machine's prefix.
+func (e *engine) atHome(machine string, a netip.Addr) bool {
 	t := e.objects[crdt.Ref{Kind: "Machine", Name: machine}]
-	if err != nil || t == nil || t.snap == nil {
+	if t == nil || t.snap == nil {
 		return true
 	}
 	prefix, _ := t.snap.Field("status.prefix")

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"starling.dev/starling/api"
 )
 
 // Machine is a candidate as the deciding peer sees it.
@@ -65,17 +67,23 @@ func Place(need Need, machines []Machine) Placement {
 	if best != nil {
 		p.Machine = best.Name
 	}
+	slices.SortFunc(p.Refusals, func(a, b Refusal) int { return strings.Compare(a.Machine, b.Machine) })
 	return p
 }
 
+// better is a total order, so that the same machines in any other order give the same
+// choice.
 func better(need Need, a, b *Machine) bool {
-	if c := cmp.Compare(share(need, a), share(need, b)); c != 0 {
-		return c > 0
-	}
-	return Score(need.ID, a.Name) > Score(need.ID, b.Name)
+	return cmp.Or(
+		cmp.Compare(share(need, a), share(need, b)),
+		cmp.Compare(Score(need.ID, a.Name), Score(need.ID, b.Name)),
+		strings.Compare(b.Name, a.Name),
+	) > 0
 }
 
-// share is the smaller free share (per mille) that is left after placing.
+// share is a machine's score: what would be left free after placing, of the scarcer of
+// CPU and memory, in thousandths of what pods may have there in all. 1000 is an empty
+// machine and a pod that reserves nothing; 0 a machine that would be full.
 func share(need Need, m *Machine) int64 {
 	left := func(have, used, want int64) int64 {
 		if have <= 0 {
@@ -107,34 +115,24 @@ func refuse(need Need, m *Machine) string {
 }
 
 // Short compares what is needed with what is free, and says what is short by which
-// numbers, or "".
+// numbers, or "". CPU is in thousandths of a core, memory in bytes.
 func Short(needCPU, needMemory, freeCPU, freeMemory, allCPU, allMemory int64) string {
+	freeCPU, freeMemory = max(freeCPU, 0), max(freeMemory, 0) // who needs nothing fits anywhere
 	var short []string
 	if needCPU > freeCPU {
-		short = append(short, fmt.Sprintf("cpu: needs %s, has %s free of %s", CPU(needCPU), CPU(freeCPU), CPU(allCPU)))
+		short = append(short, fmt.Sprintf("cpu: needs %s, has %s free of %s", api.FormatCPU(needCPU), api.FormatCPU(freeCPU), api.FormatCPU(allCPU)))
 	}
 	if needMemory > freeMemory {
-		short = append(short, fmt.Sprintf("memory: needs %s, has %s free of %s", Memory(needMemory), Memory(freeMemory), Memory(allMemory)))
+		short = append(short, fmt.Sprintf("memory: needs %s, has %s free of %s", memory(needMemory), memory(freeMemory), memory(allMemory)))
 	}
 	return strings.Join(short, "; ")
 }
 
-// CPU prints thousandths of a core: "500m", "2".
-func CPU(milli int64) string {
-	if milli%1000 == 0 {
-		return fmt.Sprintf("%d", milli/1000)
+// memory prints bytes as people say them: exactly where that is short, else rounded down
+// to whole Mi.
+func memory(b int64) string {
+	if exact := api.FormatBytes(b); len(exact) <= len("1024Mi") {
+		return exact
 	}
-	return fmt.Sprintf("%dm", milli)
-}
-
-// Memory prints bytes, rounded down to a whole unit.
-func Memory(b int64) string {
-	switch {
-	case b >= 10<<30:
-		return fmt.Sprintf("%dGi", b>>30)
-	case b >= 1<<20 || b <= -1<<20:
-		return fmt.Sprintf("%dMi", b/(1<<20))
-	default:
-		return fmt.Sprintf("%d", b)
-	}
+	return api.FormatBytes(b >> 20 << 20)
 }

@@ -27,36 +27,3 @@ func Executor(object string, members []string) string {
 	}
 	return best
 }
-
-// Nearest returns the candidate with the smallest edit distance to s, or "" if
-// none is near enough to be meant.
-func Nearest(s string, candidates []string) string {
-	best, least := "", len(s)/2+1
-	for _, c := range candidates {
-		if d := distance(s, c); d < least || (d == least && best != "" && c < best) {
-			best, least = c, d
-		}
-	}
-	return best
-}
-
-// distance is Levenshtein's edit distance in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
-}
