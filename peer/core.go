@@ -28,10 +28,31 @@ type Config struct {
 	Trust *identity.Log
 	// Kinds are the built-in kinds by name. Required.
 	Kinds map[string]Kind
+	// Ownership says who may write what. Optional: the tables of package api.
+	Ownership Ownership
 	// Seed feeds the only source of randomness. It must differ from start to start.
 	Seed uint64
 	// HashAt reads the hash of a stored entry, when two logs disagree. Required.
 	HashAt func(crdt.ActorID, uint64) (crdt.ID, bool)
+}
+
+// Ownership says by its functions which loop owns a field, a step, and the spec of an
+// object that an author created; "" for people. All replicas must be given the same.
+type Ownership struct {
+	Field, Step, Spec func(kind, what string) string
+}
+
+func (o Ownership) orTables() Ownership {
+	if o.Field == nil {
+		o.Field = api.OwnerOf
+	}
+	if o.Step == nil {
+		o.Step = api.StepOwner
+	}
+	if o.Spec == nil {
+		o.Spec = api.SpecOwner
+	}
+	return o
 }
 
 // Kind is one kind of object as the core runs it.

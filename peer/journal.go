@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 )
 
@@ -53,7 +52,8 @@ func newJournal(c *Core) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := crdt.NewState(crdt.Config{Level: Level, Owner: api.OwnerOf, StepOwner: api.StepOwner, SpecOwner: api.SpecOwner, Permits: c.trust.Permits})
+	owners := c.cfg.Ownership.orTables()
+	state, err := crdt.NewState(crdt.Config{Level: Level, Owner: owners.Field, StepOwner: owners.Step, SpecOwner: owners.Spec, Permits: c.trust.Permits})
 	if err != nil {
 		return nil, err
 	}
