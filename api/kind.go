@@ -92,7 +92,7 @@ type Kind struct {
 }
 
 // builtinKinds is sorted by name and never changed.
-var builtinKinds = []Kind{allowKind, machineKind, pinnedKind, podKind, serviceKind}
+var builtinKinds = []Kind{allowKind, machineKind, pinnedKind, podKind, serviceKind, stepKind}
 
 // Kinds returns the table of every built-in kind, sorted by name. The caller
 // must not change it.

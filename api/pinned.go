@@ -49,6 +49,8 @@ var pinnedFields = []Field{
 
 	{Path: "lifecycle.target", Type: TypeString, Default: `"ready"`, Enum: []string{TargetReady, TargetStopped},
 		Doc: "The target that the deployment is to reach. A stopped one has no pods."},
+	{Path: "lifecycle.skip", Type: TypeStrings,
+		Doc: "Steps that are passed over on the way to the target. `peer switch --skip` writes it."},
 }
 
 var pinnedStatus = []Field{

@@ -70,6 +70,8 @@ var podFields = []Field{
 
 	{Path: "lifecycle.target", Type: TypeString, Default: `"ready"`, Enum: []string{TargetReady, TargetRunning, TargetStopped},
 		Doc: "The target that the pod is to reach. `peer switch` writes it. A stopped pod keeps its machine, its address and its volumes."},
+	{Path: "lifecycle.skip", Type: TypeStrings,
+		Doc: "Steps that are passed over on the way to the target: on the way up they count as done, on the way down as taken back. `peer switch --skip` writes it."},
 	{Path: "lifecycle.restart", Type: TypeInt, Default: "0",
 		Doc: "A counter that `peer restart` raises: the containers restart in place when it changes."},
 

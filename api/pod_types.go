@@ -18,7 +18,8 @@ type Pod struct {
 // Lifecycle is where an object is to be in its lifecycle.
 type Lifecycle struct {
 	Target  string
-	Restart int64 // pods only
+	Restart int64    // pods only
+	Skip    []string // steps that are passed over
 }
 
 // PodSpec is what is wanted of a pod.
@@ -145,7 +146,7 @@ func DecodePod(f Fields) (Pod, error) {
 }
 
 func (r *reader) lifecycle() Lifecycle {
-	return Lifecycle{Target: r.str("lifecycle.target"), Restart: r.int("lifecycle.restart")}
+	return Lifecycle{Target: r.str("lifecycle.target"), Restart: r.int("lifecycle.restart"), Skip: r.strings("lifecycle.skip")}
 }
 
 // podSpec reads the spec of a pod, or a template, that stands at the path.

@@ -96,6 +96,9 @@ func drawFields(t *rapid.T, k Kind) Fields {
 	switch k.Name {
 	case "Pod":
 		fitTogether(t, f, "spec")
+	case "Step":
+		f["spec.kind"], f["spec.loop"], f["spec.step"] = Str("Pod"), Str("audit"), Str("check")
+		f["spec.outputs"] = List("status.loops.audit")
 	case "PinnedDeployment":
 		fitTogether(t, f, "spec.next")
 		fitTogether(t, f, "spec.previous")

@@ -30,6 +30,8 @@ func rules(kind string, f Fields, add addFunc) {
 	switch kind {
 	case podKind.Name:
 		podRules(f, add)
+	case stepKind.Name:
+		stepRules(f, add)
 	case pinnedKind.Name:
 		pinnedRules(f, add)
 	case machineKind.Name:

@@ -146,6 +146,9 @@ func OwnerOf(kind, path string) string {
 	if n := s.lookup(path); n != nil && !n.mixed {
 		return n.owner
 	}
+	if loop, ok := foreignOwner(path); ok {
+		return loop
+	}
 	return People
 }
 
@@ -171,6 +174,9 @@ func StepOwner(kind, step string) string {
 	s := schemaOf(kind)
 	if s == nil {
 		return People
+	}
+	if loop, ok := foreignLoop(step); ok {
+		return loop
 	}
 	return s.steps[step]
 }

@@ -17,6 +17,9 @@ func TestOwners(t *testing.T) {
 		{"Pod", "status.containers.app", LoopContainer},
 		{"Pod", "status", People}, // several owners: no loop may claim all of it
 		{"Pod", "status.nonsense", People},
+		{"Pod", "status.loops.audit.passed", "audit"},
+		{"Pod", "status.loops", People},
+		{"Pod", `status.loops."a.b".x`, People},
 		{"Machine", "status.prefix", LoopRoutes},
 		{"Pod", "spec.parent.slot", LoopPinned},
 		{"PinnedDeployment", "spec.next.containers.app.image", People},
@@ -37,6 +40,9 @@ func TestStepOwners(t *testing.T) {
 		{"Pod", "storage", LoopVolume},
 		{"Pod", "ready", LoopReadiness},
 		{"Pod", "inventory", People},
+		{"Pod", "audit:check", "audit"},
+		{"Pod", "Audit:check", People},
+		{"Nonsense", "audit:check", People},
 		{"Machine", "inventory", LoopInventory},
 		{"Nonsense", "schedule", People},
 	} {
