@@ -60,7 +60,7 @@ func TestDeploymentRollsAndAborts(t *testing.T) {
 	if now := machine(0); now != home {
 		t.Errorf("the first pod went from %s to %s: a roll changes pods in place", home, now)
 	}
-	says(t, c.must(t, 3, "history", key), "roll to 40%", "abort the roll")
+	says(t, c.must(t, 3, "history", key), "abort the roll", "roll to 40%") // the newest first
 }
 
 func (c *cluster) awaitGreetings(t *testing.T, key, want string) {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"starling.dev/starling/lab"
 	"starling.dev/starling/oci/testimage"
 )
@@ -51,6 +53,11 @@ func runAll(m *testing.M) (code int) {
 	if err := os.Chmod(dir, 0o755); err != nil { // a test runs the program as nobody
 		return failed(err)
 	}
+	unlock, err := lock()
+	if err != nil {
+		return failed(err)
+	}
+	defer unlock()
 	c := &cluster{dir: dir, peer: filepath.Join(dir, "peer")}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -82,6 +89,18 @@ func (c *cluster) printLogs() {
 		lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
 		fmt.Fprintf(os.Stderr, "log of %s:\n%s\n", lab.Name(n), strings.Join(lines[max(0, len(lines)-25):], "\n"))
 	}
+}
+
+// lock waits until no other run of these tests has the lab.
+func lock() (unlock func() error, err error) {
+	f, err := os.OpenFile(filepath.Join(os.TempDir(), "starling-e2e.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("wait for another run of these tests: %w", err), f.Close())
+	}
+	return f.Close, nil
 }
 
 func failed(err error) int {
