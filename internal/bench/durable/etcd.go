@@ -97,6 +97,21 @@ func (e *Etcd) Put(ctx context.Context, client int) error {
 	return nil
 }
 
+// Range is a linearizable read of the client's first value, etcd's default.
+func (e *Etcd) Range(ctx context.Context, client int) error {
+	request := appendField(nil, 1, fmt.Appendf(nil, "/bench/%04d/%012d", client, 1))
+	var response []byte
+	err := e.conns[client].Invoke(ctx, "/etcdserverpb.KV/Range", &request, &response,
+		grpc.ForceCodecV2(rawCodec{}), grpc.WaitForReady(true))
+	if err != nil {
+		return fmt.Errorf("range: %w", err)
+	}
+	if len(response) < len(e.value) {
+		return fmt.Errorf("range: the answer of %d bytes does not hold the value", len(response))
+	}
+	return nil
+}
+
 // Close ends etcd and waits for it.
 func (e *Etcd) Close() error {
 	var errs []error

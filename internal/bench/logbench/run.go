@@ -1,0 +1,61 @@
+package logbench
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+
+	"starling.dev/starling/internal/bench/report"
+)
+
+// Sizes reads a list of numbers of objects.
+func Sizes(text string) ([]int, error) {
+	var sizes []int
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 0 {
+			return nil, fmt.Errorf("%q is no number of objects", part)
+		}
+		sizes = append(sizes, n)
+	}
+	return sizes, nil
+}
+
+// bench is one run of all measurements.
+type bench struct {
+	dir    string
+	logger *slog.Logger
+	rows   []report.Row
+}
+
+func (b *bench) row(what, target, measured, ratio string) {
+	b.rows = append(b.rows, report.Row{What: what, Target: target, Measured: measured, Ratio: ratio})
+	fmt.Fprintf(os.Stderr, "  %s: %s (target %s, ratio %s)\n", what, measured, target, ratio)
+}
+
+// Run measures everything. What fails is named in the error; the rest goes on.
+func Run(ctx context.Context, objects []int) ([]report.Row, error) {
+	dir, err := os.MkdirTemp("", "starling-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory to measure in: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	b := &bench{dir: dir, logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	parts := []func(context.Context) error{b.writes, b.reads, b.bytes, b.healing}
+	for _, n := range objects {
+		parts = append(parts, func(ctx context.Context) error { return b.size(ctx, n) })
+	}
+	var failed []string
+	for _, part := range parts {
+		if err := part(ctx); err != nil {
+			failed = append(failed, err.Error())
+		}
+	}
+	if len(failed) > 0 {
+		return b.rows, fmt.Errorf("%s", strings.Join(failed, "; "))
+	}
+	return b.rows, nil
+}

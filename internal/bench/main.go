@@ -1,0 +1,88 @@
+// Command bench measures Starling beside others and beside its targets, and prints
+// one table: `go run ./internal/bench [PART…]`. Without an argument it runs every part.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+
+	"starling.dev/starling/internal/bench/logbench"
+	"starling.dev/starling/internal/bench/report"
+)
+
+// part is a group of measurements with a name.
+type part struct {
+	name, what string
+	run        func(context.Context) ([]report.Row, error)
+}
+
+func parts(objects []int) []part {
+	return []part{
+		{"log", "writes, reads, bytes, memory, restart and healing", func(ctx context.Context) ([]report.Row, error) { return logbench.Run(ctx, objects) }},
+		{"spread", "how one entry reaches 10 to 10,000 simulated peers, and what idling costs", goBench("./peer", "Spread|Idle", "5x")},
+		{"xlat", "translation between IPv4 and IPv6", goBench("./netstack/xlat", ".", "200ms")},
+		{"net", "pod networks, services, IPv4 egress (root)", goBench("./netstack/linux/... ./netstack/clat", ".", "1x")},
+		{"store", "commits and opening", goBench("./store", ".", "1x")},
+		{"streams", "connections between peers", goBench("./gossip", "Ping|Throughput", "200ms")},
+		{"runtime", "containers (root)", goBench("./oci", ".", "1x")},
+		{"e2e", "from apply to the first answer, on a lab (root)", goBench("./e2e", ".", "1x")},
+	}
+}
+
+func main() {
+	if role := os.Getenv(logbench.RoleEnv); role != "" {
+		exit(logbench.Child(role))
+		return
+	}
+	sizes := flag.String("objects", "0,10000,100000", "numbers of objects that memory and restart are measured with")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	exit(run(ctx, *sizes, flag.Args()))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, sizes string, names []string) error {
+	objects, err := logbench.Sizes(sizes)
+	if err != nil {
+		return err
+	}
+	all := parts(objects)
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(p part) bool { return p.name == name }) {
+			return fmt.Errorf("there is no part %q; choose of: %s", name, list(all))
+		}
+	}
+	var rows []report.Row
+	for _, p := range all {
+		if len(names) > 0 && !slices.Contains(names, p.name) {
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "%s: %s\n", p.name, p.what)
+		measured, err := p.run(ctx)
+		rows = append(rows, measured...)
+		if err != nil {
+			rows = append(rows, report.Row{What: p.name, Measured: "failed: " + err.Error()})
+		}
+	}
+	return report.Print(os.Stdout, rows)
+}
+
+func list(all []part) string {
+	var names []string
+	for _, p := range all {
+		names = append(names, p.name)
+	}
+	return strings.Join(names, ", ")
+}
