@@ -41,6 +41,7 @@ func Inventory() lifecycle.Loop {
 			},
 			Timeout: 10 * time.Second,
 			Do:      act(probe),
+			Expect:  probed,
 		}},
 	}
 }
@@ -64,6 +65,15 @@ func probe(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs,
 		"status.level":           api.Int(inv.Level),
 		"status.address":         api.Str(address),
 	}, nil
+}
+
+// probed foretells the inventory: a machine is what it was, at the address it is given.
+func probed(in lifecycle.Inputs) lifecycle.Outputs {
+	out := in.Previous.Clone()
+	if own := in.Fields.String("spec.address"); own != "" {
+		out["status.address"] = api.Str(own)
+	}
+	return out
 }
 
 // Runtime checks that containers can be run.
