@@ -24,6 +24,8 @@ const (
 	Invalid             = "Invalid"
 	LabelMissing        = "LabelMissing"
 	LivenessFailed      = "LivenessFailed"
+	LoopDetached        = "LoopDetached"
+	LoopRefused         = "LoopRefused"
 	MachineDrained      = "MachineDrained"
 	MachineRemoved      = "MachineRemoved"
 	MachineSilent       = "MachineSilent"
@@ -90,6 +92,8 @@ var codes = []Code{
 	{Invalid, "A name, an address or a message is malformed.", "Correct what the message points at; nothing was changed."},
 	{LabelMissing, "No machine has a label that the pod requires.", "Add the label to a machine, or change spec.require."},
 	{LivenessFailed, "A container's liveness probe failed, so that it is restarted.", "Read the container's output with `peer logs --previous`, and ask the probe's port yourself with `peer forward`."},
+	{LoopDetached, "A foreign loop's program is not attached to the machine's peer.", "Start the program there; the step goes on by itself."},
+	{LoopRefused, "A Step does not fit into the lifecycle that it hooks into.", "Change what the message points at: another owner's field, a requirement that does not exist, or a cycle."},
 	{MachineDrained, "The machine is drained and takes no pods.", "Bring it back with `peer machine resume`."},
 	{MachineRemoved, "The machine's key was removed from the cluster.", "Run `peer leave --purge` on the machine to get a new key, then join again."},
 	{MachineSilent, "A majority of the voters hear nothing from the machine.", "Look after the machine; its pods run elsewhere after their grace unless they are pinned."},

@@ -58,6 +58,9 @@ func (o Ownership) orTables() Ownership {
 // Kind is one kind of object as the core runs it.
 type Kind struct {
 	Graph *lifecycle.Graph
+	// Compose builds the graph with the steps of foreign loops in it, or says what does
+	// not fit. It may be nil: then nothing hooks into the kind.
+	Compose func(foreign []lifecycle.Loop) (*lifecycle.Graph, error)
 	// Effective fills in defaults.
 	Effective func(api.Fields) api.Fields
 	// Validate checks a merged spec, defaults filled in.
@@ -97,6 +100,7 @@ type Core struct {
 	engine  *engine
 	writes  *writes
 	voting  *voting
+	leases  *leases
 	// authSaved counts the records of the authorisation log that are on disk.
 	authSaved int
 	out       Ready
@@ -131,6 +135,7 @@ func New(cfg Config, rec Recovery, now time.Time) (*Core, error) {
 	c.replica = newReplicator(c)
 	c.writes = newWrites(c)
 	c.voting = newVoting(c)
+	c.leases = newLeases(c)
 	var err error
 	if c.journal, err = newJournal(c); err != nil {
 		return nil, err
@@ -162,6 +167,8 @@ func (c *Core) Step(now time.Time, e Event) {
 		c.engine.actionDone(e)
 	case Lost:
 		c.engine.lost(e)
+	case Attached:
+		c.engine.attached(e)
 	case Probed:
 		c.engine.probed(e)
 	case Again:
@@ -220,11 +227,14 @@ func (c *Core) receive(from crdt.MachineID, m Message) {
 func (c *Core) Ready() Ready {
 	c.voting.settle()
 	c.flushAuth()
+	c.leases.settle()
+	c.engine.settle()
+	c.leases.settle() // of what has just been started
 	c.engine.settle()
 	c.replica.periodic()
 	c.journal.seal()
 	c.writes.settle()
-	c.out.Wake = earliest(c.engine.nextWake(), c.replica.nextWake(), c.writes.nextWake(), c.voting.nextWake())
+	c.out.Wake = earliest(c.engine.nextWake(), c.replica.nextWake(), c.writes.nextWake(), c.voting.nextWake(), c.leases.nextWake())
 	return c.out
 }
 

@@ -29,6 +29,10 @@ type engine struct {
 	usage   map[string]lifecycle.Reservation // machine name -> what they reserve
 	// children: the key of a parent -> its children, of whichever incarnation.
 	children index
+	// composed holds the kinds that foreign loops hook into, by name, and misfits why
+	// Steps are not part of what they hook into.
+	composed map[string]composition
+	misfits  map[crdt.Ref]string
 	// health is what the probes of this machine last said, by identity and container.
 	health  map[string]map[string]loops.Health
 	effects *effects
@@ -69,6 +73,7 @@ func newEngine(c *Core) *engine {
 	return &engine{
 		c: c, objects: map[crdt.Ref]*tracked{}, lists: map[string][]*lifecycle.Object{},
 		queued: map[crdt.Ref]bool{}, topics: index{}, placed: index{}, usage: map[string]lifecycle.Reservation{},
+		composed: map[string]composition{}, misfits: map[crdt.Ref]string{},
 		children: index{}, health: map[string]map[string]loops.Health{},
 		effects: newEffects(), held: newLedger(), actions: map[uint64]*action{},
 	}
@@ -86,8 +91,11 @@ func (e *engine) changed(ref crdt.Ref) {
 	if t.kind.Reservation == nil { // else only a change of what is reserved concerns others
 		e.wakeTopic(kindTopic(ref.Kind))
 	}
-	if ref.Kind == "Machine" {
+	switch {
+	case ref.Kind == "Machine":
 		e.wakeIndex(e.placed, ref.Name)
+	case ref.Kind == kindStep && otherSpec(before, t.snap):
+		e.hooked(before, t.snap)
 	}
 	if e.routed(before) != e.routed(t.snap) {
 		e.mark(e.selfRef())
@@ -130,7 +138,7 @@ func (e *engine) track(ref crdt.Ref) *tracked {
 	if t, ok := e.objects[ref]; ok {
 		return t
 	}
-	kind, ok := e.c.cfg.Kinds[ref.Kind]
+	kind, ok := e.kindOf(ref.Kind)
 	if !ok {
 		return nil
 	}

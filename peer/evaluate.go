@@ -85,6 +85,7 @@ func (e *engine) env(t *tracked, snap *lifecycle.Object) lifecycle.Env {
 		Adopt:    func(step string) bool { return !t.adopted[step] },
 		Effects:  func(step string) bool { return e.effects.has(snap.ID, step) },
 	}
+	env.Skip = func(step string) bool { return e.skips(t, snap, step) }
 	env.Again = func(step string) bool { return t.again[step] }
 	env.Child = func(string) (string, lifecycle.State) { return e.worstChild(t) }
 	env.MayRetry = func(step string) bool {

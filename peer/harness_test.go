@@ -222,6 +222,7 @@ type fakeHost struct {
 	starts  int
 	routes  loops.RoutePlan
 	failing error
+	foreign loops.Foreign
 }
 
 func newFakeHost(name string) *fakeHost {

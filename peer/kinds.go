@@ -8,44 +8,53 @@ import (
 	"starling.dev/starling/loops"
 )
 
-// Kinds compiles the built-in kinds: their tables and their lifecycles.
-func Kinds() (map[string]Kind, error) {
-	pod, err := lifecycle.NewGraph("Pod", loops.PodTargets(), loops.Pod())
-	if err != nil {
-		return nil, fmt.Errorf("compile the lifecycle of pods: %w", err)
-	}
-	machine, err := lifecycle.NewGraph("Machine", loops.MachineTargets(), loops.Machine())
-	if err != nil {
-		return nil, fmt.Errorf("compile the lifecycle of machines: %w", err)
-	}
-	service, err := lifecycle.NewGraph("Service", loops.ServiceTargets(), loops.Service())
-	if err != nil {
-		return nil, fmt.Errorf("compile the lifecycle of services: %w", err)
-	}
-	allow, err := lifecycle.NewGraph("Allow", loops.AllowTargets(), nil)
-	if err != nil {
-		return nil, fmt.Errorf("compile the lifecycle of Allows: %w", err)
-	}
-	pinned, err := lifecycle.NewGraph("PinnedDeployment", loops.PinnedTargets(), []lifecycle.Loop{loops.Pinned()})
-	if err != nil {
-		return nil, fmt.Errorf("compile the lifecycle of pinned deployments: %w", err)
-	}
-	return map[string]Kind{
-		"PinnedDeployment": kind("PinnedDeployment", pinned, loops.DerivePinned, nil),
-		"Service":          kind("Service", service, nil, nil),
-		"Allow":            kind("Allow", allow, nil, nil),
-		"Pod":              kind("Pod", pod, loops.DerivePod, loops.PodReservation),
-		"Machine":          kind("Machine", machine, loops.DeriveMachine, nil),
-	}, nil
+// definition is a built-in kind: its own lifecycle, and what the core computes for it.
+type definition struct {
+	name    string
+	targets []lifecycle.Target
+	loops   []lifecycle.Loop
+	derive  func(*lifecycle.Object, loops.Surroundings) api.Fields
+	reserve func(api.Fields) lifecycle.Reservation
 }
 
-func kind(name string, g *lifecycle.Graph, derive func(*lifecycle.Object, loops.Surroundings) api.Fields, reserve func(api.Fields) lifecycle.Reservation) Kind {
-	return Kind{
-		Graph:       g,
-		Effective:   func(f api.Fields) api.Fields { return api.Effective(name, f) },
-		Validate:    func(f api.Fields) []api.Problem { return api.Validate(name, f) },
-		Goal:        func(f api.Fields) string { return f.String("lifecycle.target") },
-		Derive:      derive,
-		Reservation: reserve,
+func definitions() []definition {
+	return []definition{
+		{name: "Allow", targets: loops.AllowTargets()},
+		{name: "Machine", targets: loops.MachineTargets(), loops: loops.Machine(), derive: loops.DeriveMachine},
+		{name: "PinnedDeployment", targets: loops.PinnedTargets(), loops: []lifecycle.Loop{loops.Pinned()}, derive: loops.DerivePinned},
+		{name: "Pod", targets: loops.PodTargets(), loops: loops.Pod(), derive: loops.DerivePod, reserve: loops.PodReservation},
+		{name: "Service", targets: loops.ServiceTargets(), loops: loops.Service()},
+		{name: "Step", targets: loops.HookTargets(), loops: []lifecycle.Loop{loops.Hooks()}},
 	}
+}
+
+// Kinds compiles the built-in kinds: their tables and their lifecycles.
+func Kinds() (map[string]Kind, error) {
+	kinds := map[string]Kind{}
+	for _, d := range definitions() {
+		k, err := d.compile()
+		if err != nil {
+			return nil, err
+		}
+		kinds[d.name] = k
+	}
+	return kinds, nil
+}
+
+func (d definition) compile() (Kind, error) {
+	g, err := lifecycle.NewGraph(d.name, d.targets, d.loops)
+	if err != nil {
+		return Kind{}, fmt.Errorf("compile the lifecycle of kind %s: %w", d.name, err)
+	}
+	return Kind{
+		Graph: g,
+		Compose: func(foreign []lifecycle.Loop) (*lifecycle.Graph, error) {
+			return lifecycle.NewGraph(d.name, d.targets, append(d.loops[:len(d.loops):len(d.loops)], foreign...))
+		},
+		Effective:   func(f api.Fields) api.Fields { return api.Effective(d.name, f) },
+		Validate:    func(f api.Fields) []api.Problem { return api.Validate(d.name, f) },
+		Goal:        func(f api.Fields) string { return f.String("lifecycle.target") },
+		Derive:      d.derive,
+		Reservation: d.reserve,
+	}, nil
 }

@@ -34,7 +34,7 @@ func (c *Core) planOne(p *ObjectPlan, edit Edit, ch crdt.Change) {
 	e := c.engine
 	t := e.objects[ch.Object]
 	if t == nil {
-		t = &tracked{ref: ch.Object, kind: c.cfg.Kinds[ch.Object.Kind], running: map[string]*action{}}
+		t = &tracked{ref: ch.Object, kind: c.engine.kindNamed(ch.Object.Kind), running: map[string]*action{}}
 	}
 	before := t.snap
 	if before == nil || outcomeIsNew(p.Outcome) {

@@ -187,7 +187,13 @@ func (w *writes) check(kind Kind, key api.Key, current api.Fields, edits []api.E
 			after[e.Path] = e.New
 		}
 	}
-	if problems := kind.Validate(after); len(problems) > 0 {
+	problems := kind.Validate(after)
+	if len(problems) == 0 && key.Kind == kindStep {
+		if why := w.c.engine.fits(key, kind.Effective(after)); why != "" {
+			return api.Errorf(api.LoopRefused, "%s does not fit, so nothing was changed: %s", key, why)
+		}
+	}
+	if len(problems) > 0 {
 		return &api.Error{Code: api.SpecInvalid, Message: fmt.Sprintf("%s is not valid; nothing was changed", key), Problems: problems}
 	}
 	return nil

@@ -1,0 +1,132 @@
+package loops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/lifecycle"
+)
+
+// Foreign calls the loops that are attached to this peer. A [Host] that can do so has
+// the method Foreign.
+type Foreign interface {
+	// Call has the loop do a step, or take it back, and returns its outputs. It ends
+	// with ctx. A *lifecycle.Error with code LoopDetached says that the loop is not
+	// attached.
+	Call(ctx context.Context, c ForeignCall) (lifecycle.Outputs, error)
+}
+
+// ForeignCall is one call of a foreign loop.
+type ForeignCall struct {
+	Kind, Loop, Step string
+	Undo             bool
+	Inputs           lifecycle.Inputs
+}
+
+// Hook is a foreign loop's step as its Step object declares it.
+type Hook struct {
+	Kind   string
+	Loop   string
+	Claims []string
+	Step   lifecycle.Step
+	// NextRun: objects that were there before run the step only when their spec changes.
+	NextRun bool
+}
+
+// HookOf reads a Step object, defaults filled in.
+func HookOf(name string, f api.Fields) (Hook, error) {
+	decoded, err := api.DecodeStep(f)
+	if err != nil {
+		return Hook{}, err
+	}
+	s := decoded.Spec
+	if s.Step == "" {
+		s.Step = name
+	}
+	call := ForeignCall{Kind: s.Kind, Loop: s.Loop, Step: s.Step}
+	step := lifecycle.Step{
+		Name: api.ForeignStep(s.Loop, s.Step), After: s.After, Before: s.Before, Requires: s.Requires, RequiredBy: s.RequiredBy,
+		Reads: s.Reads, Outputs: s.Outputs, Timeout: s.Timeout, Where: lifecycle.OnMachine,
+		Do: act(func(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs, error) {
+			return callForeign(ctx, h, call, s.Outputs, in)
+		}),
+	}
+	if s.Where == api.WhereExecutor {
+		step.Where = lifecycle.OnExecutor
+	}
+	if s.Undo {
+		back := call
+		back.Undo = true
+		step.Undo = undo(func(ctx context.Context, h Host, in lifecycle.Inputs) error {
+			_, err := callForeign(ctx, h, back, nil, in)
+			return err
+		})
+	}
+	return Hook{Kind: s.Kind, Loop: s.Loop, Claims: s.Claims, Step: step, NextRun: s.Existing == api.ExistingNextRun}, nil
+}
+
+// callForeign calls the loop and takes nothing from it but what it declared.
+func callForeign(ctx context.Context, h Host, c ForeignCall, outputs []string, in lifecycle.Inputs) (lifecycle.Outputs, error) {
+	host, ok := h.(interface{ Foreign() Foreign })
+	if !ok {
+		return nil, &lifecycle.Error{Code: api.LoopDetached, Wait: true, Message: Detached(c.Loop, in.Machine)}
+	}
+	c.Inputs = in
+	out, err := host.Foreign().Call(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range out.Paths() {
+		if !slices.ContainsFunc(outputs, func(p string) bool { return api.Covers(p, path) }) {
+			return nil, fmt.Errorf("loop %s returned %s, which step %s does not declare among its outputs", c.Loop, path, c.Step)
+		}
+		if _, err := api.Canonical(out[path]); err != nil {
+			return nil, fmt.Errorf("loop %s returned a value of %s that is no JSON: %w", c.Loop, path, err)
+		}
+	}
+	return out, nil
+}
+
+// Detached says that a loop's program is not there.
+func Detached(loop, machine string) string {
+	return fmt.Sprintf("foreign loop %s is not attached on %s; start its program there", loop, machine)
+}
+
+// Registry is the part of the core's view that knows which hooks fit.
+type Registry interface {
+	// Misfit says why a Step is not part of its lifecycle; "" if it is.
+	Misfit(key api.Key) string
+}
+
+// Hooks returns the loop of Steps.
+func Hooks() lifecycle.Loop {
+	return lifecycle.Loop{
+		Name: api.LoopSteps,
+		Kind: "Step",
+		Steps: []lifecycle.Step{{
+			Name:    "register",
+			Where:   lifecycle.OnExecutor,
+			Reads:   []string{"spec"},
+			Outputs: []string{"status.fits"},
+			Timeout: 5 * time.Second,
+			Decide:  register,
+		}},
+	}
+}
+
+// HookTargets are the named points of a Step's lifecycle.
+func HookTargets() []lifecycle.Target {
+	return []lifecycle.Target{{Name: api.TargetReady, Goal: true, Requires: []string{"register"}, Doc: "The step is part of the lifecycle."}}
+}
+
+func register(v lifecycle.View, in lifecycle.Inputs) (lifecycle.Outputs, error) {
+	if r, ok := v.(Registry); ok {
+		if why := r.Misfit(in.Key); why != "" {
+			return nil, &lifecycle.Error{Code: api.LoopRefused, Message: why, Wait: true, Outputs: lifecycle.Outputs{"status.fits": "false"}}
+		}
+	}
+	return lifecycle.Outputs{"status.fits": "true"}, nil
+}
