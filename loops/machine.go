@@ -139,6 +139,9 @@ func route(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs,
 
 // parseRoutes reads a machine's address, then the prefixes that are behind it.
 func parseRoutes(machine string, list []string) ([]Route, error) {
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s has neither an address nor prefixes", machine)
+	}
 	var routes []Route
 	via, err := netip.ParseAddr(list[0])
 	if err != nil {
