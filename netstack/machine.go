@@ -40,7 +40,9 @@ func MachinePlan(m Machine) Plan {
 		return plan
 	}
 	plan.Addresses = []Address{{Link: "lo", Prefix: single(MachineAddress(m.Own))}}
-	plan.Routes = []Route{{Prefix: m.Cluster}}
+	// The addresses of services are local, so that the machine itself has a way to
+	// them; they are replaced by those of pods before that matters, or refused.
+	plan.Routes = []Route{{Prefix: m.Cluster}, {Prefix: ServicePrefix(m.Cluster), Link: "lo", Local: true, Source: MachineAddress(m.Own)}}
 	for _, link := range m.Uplinks {
 		address := netip.PrefixFrom(LinkLocal(m.Own), 64)
 		plan.Addresses = append(plan.Addresses, Address{Link: link, Prefix: address})

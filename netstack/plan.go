@@ -67,6 +67,8 @@ type Route struct {
 	// may have an IPv6 next hop (RFC 8950).
 	Via  netip.Addr
 	Link string // empty: unreachable
+	// Local: the machine takes what is for the prefix as its own.
+	Local bool
 	// Source is the address that the machine itself sends from; the zero Addr: its
 	// own choice.
 	Source netip.Addr
@@ -122,6 +124,9 @@ func (r Route) String() string {
 		return "route unreachable " + r.Prefix.String()
 	}
 	s := "route " + r.Prefix.String()
+	if r.Local {
+		s = "route local " + r.Prefix.String()
+	}
 	switch {
 	case !r.Via.IsValid():
 	case r.Via.Is6() && r.Prefix.Addr().Is4():

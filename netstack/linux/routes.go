@@ -46,6 +46,7 @@ func planRoute(family int, r netlink.Route, names map[int]*netlink.LinkAttrs) ne
 	if r.Type == unix.RTN_UNREACHABLE {
 		return out
 	}
+	out.Local = r.Type == unix.RTN_LOCAL
 	if via, ok := r.Via.(*netlink.Via); ok {
 		out.Via, _ = netip.AddrFromSlice(via.Addr)
 	} else if gw, ok := netip.AddrFromSlice(r.Gw); ok {
@@ -72,6 +73,8 @@ func kernelRoute(r netstack.Route, byName map[string]int) *netlink.Route {
 	switch {
 	case r.Unreachable():
 		out.Type = unix.RTN_UNREACHABLE
+	case r.Local:
+		out.Type = unix.RTN_LOCAL
 	case !r.Via.IsValid():
 		out.Scope = netlink.SCOPE_LINK
 	case r.Prefix.Addr().Is4() && r.Via.Is6():

@@ -1,9 +1,5 @@
 package xlat
 
-// maxPacket is the longest packet that a translation can emit: an IPv6 header, a
-// fragment header and the longest IPv4 payload.
-const maxPacket = 40 + 8 + 65535
-
 // Out receives the packets that translations emit, one after the other, in buffers that
 // it keeps and uses again. It belongs to one goroutine at a time.
 type Out struct {

@@ -1,0 +1,121 @@
+package services
+
+import (
+	"fmt"
+
+	"github.com/google/nftables/userdata"
+	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// This file reads what package nftables does not: all rules of a table at once with
+// one request, and elements whatever they hold.
+
+// dump sends a request that lists something of the table, and calls got with the
+// attributes of each message.
+func (t *Table) dump(kind int, attrs []*nl.RtAttr, got func(attributes) error) error {
+	socket, err := nl.GetNetlinkSocketAt(netns.NsHandle(t.fd), netns.None(), unix.NETLINK_NETFILTER)
+	if err != nil {
+		return fmt.Errorf("open an nftables socket: %w", err)
+	}
+	defer socket.Close()
+	req := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|kind, unix.NLM_F_DUMP)
+	req.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_NETFILTER: {Socket: socket}}
+	req.AddData(&nl.Nfgenmsg{NfgenFamily: unix.NFPROTO_IPV6, Version: nl.NFNETLINK_V0})
+	for _, a := range attrs {
+		req.AddData(a)
+	}
+	messages, err := req.Execute(unix.NETLINK_NETFILTER, 0)
+	if err != nil {
+		return err
+	}
+	for _, m := range messages {
+		if len(m) < nl.SizeofNfgenmsg {
+			return fmt.Errorf("a message of %d bytes", len(m))
+		}
+		a, err := parse(m[nl.SizeofNfgenmsg:])
+		if err == nil {
+			err = got(a)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attributes are netlink attributes by type, the last of each.
+type attributes map[uint16][]byte
+
+func parse(b []byte) (attributes, error) {
+	list, err := nl.ParseRouteAttr(b)
+	if err != nil {
+		return nil, err
+	}
+	a := make(attributes, len(list))
+	for _, attr := range list {
+		a[attr.Attr.Type&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER)] = attr.Value
+	}
+	return a, nil
+}
+
+func text(b []byte) string { return unix.ByteSliceToString(b) }
+
+// ruleMarks lists the comments of all rules of the table by chain.
+func (t *Table) ruleMarks() (map[string][]string, error) {
+	marks := map[string][]string{}
+	table := nl.NewRtAttr(unix.NFTA_RULE_TABLE, nl.ZeroTerminated(TableName))
+	err := t.dump(unix.NFT_MSG_GETRULE, []*nl.RtAttr{table}, func(a attributes) error {
+		comment, _ := userdata.GetString(a[unix.NFTA_RULE_USERDATA], userdata.TypeComment)
+		chain := text(a[unix.NFTA_RULE_CHAIN])
+		marks[chain] = append(marks[chain], comment)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the rules of table ip6 %s: %w", TableName, err)
+	}
+	return marks, nil
+}
+
+// element is one element of a set or map.
+type element struct{ key, value []byte }
+
+// elements calls got with each element of a set.
+func (t *Table) elements(set string, got func(element)) error {
+	attrs := []*nl.RtAttr{
+		nl.NewRtAttr(unix.NFTA_SET_ELEM_LIST_TABLE, nl.ZeroTerminated(TableName)),
+		nl.NewRtAttr(unix.NFTA_SET_ELEM_LIST_SET, nl.ZeroTerminated(set)),
+	}
+	err := t.dump(unix.NFT_MSG_GETSETELEM, attrs, func(a attributes) error {
+		list, err := nl.ParseRouteAttr(a[unix.NFTA_SET_ELEM_LIST_ELEMENTS])
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			read, err := readElement(e.Value)
+			if err != nil {
+				return err
+			}
+			got(read)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list set %s of table ip6 %s: %w", set, TableName, err)
+	}
+	return nil
+}
+
+func readElement(b []byte) (element, error) {
+	e, err := parse(b)
+	if err != nil {
+		return element{}, err
+	}
+	key, err := parse(e[unix.NFTA_SET_ELEM_KEY])
+	if err != nil {
+		return element{}, err
+	}
+	value, err := parse(e[unix.NFTA_SET_ELEM_DATA])
+	return element{key[unix.NFTA_DATA_VALUE], value[unix.NFTA_DATA_VALUE]}, err
+}

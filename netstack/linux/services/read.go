@@ -1,0 +1,96 @@
+package services
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// read lists the table. It is whole if the base chains, the classes, their rules and the
+// sets are as they should be; else there is nothing to build on.
+func (t *Table) read() (have *content, whole bool, err error) {
+	conn, err := t.open()
+	if err != nil {
+		return nil, false, err
+	}
+	tables, err := conn.ListTablesOfFamily(ourTable().Family)
+	if err != nil {
+		return nil, false, fmt.Errorf("list nftables tables: %w", err)
+	}
+	there := false
+	for _, have := range tables {
+		there = there || have.Name == TableName
+	}
+	if !there {
+		return nil, false, nil
+	}
+	have = newContent()
+	rules, err := t.ruleMarks()
+	if err != nil {
+		return nil, false, err
+	}
+	for len(rules[numberChain(have.numbers)]) > 0 {
+		have.numbers++
+	}
+	for _, why := range rules[classesChain] {
+		if c, ok := readClass(why); ok {
+			have.classes = append(have.classes, c)
+		}
+	}
+	if err := t.readSets(have); err != nil {
+		return nil, false, err
+	}
+	return have, t.isWhole(have, rules), nil
+}
+
+// isWhole compares the rules with those that there should be.
+func (t *Table) isWhole(have *content, rules map[string][]string) bool {
+	want := map[string][]string{}
+	for _, f := range fixed(t.cfg) {
+		want[f.chain.Name] = append(want[f.chain.Name], f.why)
+	}
+	for _, c := range have.classes {
+		want[classesChain] = append(want[classesChain], c.why())
+		want[c.chain()] = []string{c.why()}
+		if c.size > have.numbers {
+			return false
+		}
+	}
+	for n := range have.numbers {
+		want[numberChain(n)] = []string{numberWhy(n)}
+	}
+	for name, marks := range want {
+		if !slices.Equal(rules[name], marks) {
+			return false
+		}
+	}
+	return len(rules) == len(want)
+}
+
+func (t *Table) readSets(have *content) error {
+	for _, c := range have.classes {
+		err := t.elements(classSet(c).Name, func(e element) {
+			if w, ok := readWhere(e.key); ok {
+				have.members[w] = append(have.members[w], c)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for n := range have.numbers {
+		err := t.elements(endpointsMap(n).Name, func(e element) {
+			if w, to, ok := readEndpoint(e.key, e.value); ok {
+				have.endpoints[slot{w, n}] = to
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return t.elements(hairpinSet().Name, func(e element) {
+		if a, ok := netip.AddrFromSlice(e.key[:min(addressBytes, len(e.key))]); ok {
+			have.local[a] = struct{}{}
+		}
+	})
+}
