@@ -204,7 +204,7 @@ func checkImage(ref string) error {
 	name, tag := rest, ""
 	if i := strings.LastIndexByte(rest, ':'); i > strings.LastIndexByte(rest, '/') {
 		if name, tag = rest[:i], rest[i+1:]; !imageTag.MatchString(tag) {
-			return fmt.Errorf("%q has a bad tag; tags are up to 128 letters, digits, -, _ and .", ref)
+			return fmt.Errorf("%q has a bad tag; write up to 128 letters, digits, dots, - and _", ref)
 		}
 	}
 	if host, repo, ok := strings.Cut(name, "/"); ok && imageHost.MatchString(host) && isHost(host) {

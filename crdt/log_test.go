@@ -2,7 +2,6 @@ package crdt
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -91,7 +90,7 @@ func TestVerdicts(t *testing.T) {
 		l := newLog(t, h)
 		accept(t, l, h.batch(1, 4))
 		a := accept(t, l, c.batch)
-		if got := fmt.Sprintf("%s", slices.Concat(a.Changes...)); a.Verdict != c.verdict || a.From != c.from || got != c.entries || a.Head != c.head {
+		if got := string(slices.Concat(a.Changes...)); a.Verdict != c.verdict || a.From != c.from || got != c.entries || a.Head != c.head {
 			t.Errorf("%s: %v from %d %q head %v; want %v from %d %q head %v", c.name, a.Verdict, a.From, got, a.Head, c.verdict, c.from, c.entries, c.head)
 		}
 		if l.Head(h.actor) != a.Head {

@@ -15,17 +15,6 @@ func deployment(name string, percent int, next string) string {
 		name, percent, template("old", serve), template("new", next))
 }
 
-// slots tells what each pod of a deployment runs, by rev, and whether it is ready.
-func (s seen) slots() (out string) {
-	for i := range 4 {
-		at := fmt.Sprintf("slots.%d.", i)
-		if s.status(at+"pod") != "" {
-			out += fmt.Sprintf("%d:%d:%d ", i, s.number(at+"wanted"), s.number(at+"running"))
-		}
-	}
-	return out
-}
-
 // greetings asks every pod of the deployment.
 func (c *cluster) greetings(t *testing.T, s seen) (out string) {
 	t.Helper()

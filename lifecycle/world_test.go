@@ -49,7 +49,6 @@ type machine struct {
 	effects, adopted, woken map[string]bool
 	tried                   map[string]bool
 	feedback                map[string]Feedback
-	began                   int // evaluations, to see that rest is rest
 }
 
 type act struct {

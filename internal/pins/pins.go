@@ -34,7 +34,6 @@ import (
 	_ "github.com/vishvananda/netlink"
 	_ "github.com/vishvananda/netns"
 	_ "golang.org/x/net/http2"
-	_ "golang.org/x/net/http2/h2c"
 	_ "golang.org/x/net/ipv6"
 	_ "golang.org/x/sync/errgroup"
 	_ "golang.org/x/sys/unix"
