@@ -379,7 +379,7 @@ func (v *voting) nextWake() time.Time {
 	for _, a := range v.attempts {
 		next = earliest(next, a.again, a.until)
 	}
-	if v.stale && v.votes(v.roll.Epoch) {
+	if v.stale && v.attempts[rollKey] == nil && v.votes(v.roll.Epoch) {
 		next = earliest(next, v.nextLook)
 	}
 	if _, ok := seatOf(v.roll.Seats, v.c.self.ID); ok && !v.seated() {
