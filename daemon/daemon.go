@@ -40,6 +40,7 @@ type Daemon struct {
 	untranslated atomic.Pointer[error]
 	runtime      *oci.Runtime
 	facts        *facts
+	programs     *server.Programs
 	tasks        []Task
 }
 
@@ -59,7 +60,7 @@ func Open(ctx context.Context, cfg Config) (*Daemon, error) {
 		}
 		cfg.Logger.Info("a new cluster begins here", "cluster", h.log.Cluster(), "machine", cfg.Name)
 	}
-	d := &Daemon{cfg: cfg, home: h, verifier: peer.NewVerifier(crdt.VerifyEd25519)}
+	d := &Daemon{cfg: cfg, home: h, verifier: peer.NewVerifier(crdt.VerifyEd25519), programs: server.NewPrograms()}
 	if err := d.build(ctx); err != nil {
 		return nil, errors.Join(err, h.store.Close())
 	}
@@ -103,7 +104,7 @@ func (d *Daemon) buildNetwork(context.Context) (err error) {
 func (d *Daemon) buildLoop(context.Context) (err error) {
 	h := &host{
 		images: d.runtime.Images(), containers: d.runtime.Containers(), network: podNetwork{d.network, d.translator, &d.untranslated},
-		volumes: &volumes{dir: d.cfg.Data + "/volumes"}, facts: d.facts,
+		volumes: &volumes{dir: d.cfg.Data + "/volumes"}, facts: d.facts, programs: foreign{d.programs},
 	}
 	o := &opener{home: d.home, verifier: d.verifier}
 	d.loop, err = peer.NewLoop(peer.LoopConfig{
@@ -152,7 +153,7 @@ func (t task) String() string                { return t.name }
 func (d *Daemon) serverConfig() server.Config {
 	return server.Config{
 		Loop: d.loop, Runtime: serverRuntime{d.runtime}, Network: serverNetwork{d}, Members: d.transport,
-		Key: d.home.key, Addresses: d.joinAddresses, Logger: d.cfg.Logger.With("part", "api"),
+		Key: d.home.key, Addresses: d.joinAddresses, Logger: d.cfg.Logger.With("part", "api"), Programs: d.programs,
 	}
 }
 

@@ -13,8 +13,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/loops"
 	"starling.dev/starling/peer"
+	"starling.dev/starling/server"
 )
 
 // host is the machine that steps act on.
@@ -24,6 +26,7 @@ type host struct {
 	network    loops.Network
 	volumes    *volumes
 	facts      *facts
+	programs   foreign
 }
 
 func (h *host) Images() loops.Images         { return h.images }
@@ -31,6 +34,14 @@ func (h *host) Containers() loops.Containers { return h.containers }
 func (h *host) Network() loops.Network       { return h.network }
 func (h *host) Volumes() loops.Volumes       { return h.volumes }
 func (h *host) Facts() loops.Facts           { return h.facts }
+func (h *host) Foreign() loops.Foreign       { return h.programs }
+
+// foreign calls the loops that are attached to this peer.
+type foreign struct{ *server.Programs }
+
+func (f foreign) Call(ctx context.Context, c loops.ForeignCall) (lifecycle.Outputs, error) {
+	return f.Programs.Call(ctx, c.Loop, c.Step, c.Undo, c.Inputs)
+}
 
 // facts reads what the machine is.
 type facts struct {

@@ -43,7 +43,7 @@ type Members interface {
 	HTTPClient(id crdt.MachineID) *http.Client
 }
 
-// Config is what a server serves. All fields are required.
+// Config is what a server serves. All fields but the last are required.
 type Config struct {
 	Loop    *peer.Loop
 	Runtime Runtime
@@ -54,6 +54,8 @@ type Config struct {
 	// Addresses are where newcomers reach this machine, "host:port".
 	Addresses func() []string
 	Logger    *slog.Logger
+	// Programs are the foreign loops that attach. Optional: without it none can.
+	Programs *Programs
 }
 
 // Server implements the service. It holds no state of its own.

@@ -3654,6 +3654,469 @@ func (x *DebugResponse) GetView() *View {
 	return nil
 }
 
+type AttachRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Loop          string                 `protobuf:"bytes,1,opt,name=loop,proto3" json:"loop,omitempty"`
+	Steps         []*LoopStep            `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`   // empty: the Steps are there already
+	Author        string                 `protobuf:"bytes,3,opt,name=author,proto3" json:"author,omitempty"` // who declares them, as in ApplyRequest
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AttachRequest) Reset() {
+	*x = AttachRequest{}
+	mi := &file_starling_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AttachRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AttachRequest) ProtoMessage() {}
+
+func (x *AttachRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
+func (*AttachRequest) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *AttachRequest) GetLoop() string {
+	if x != nil {
+		return x.Loop
+	}
+	return ""
+}
+
+func (x *AttachRequest) GetSteps() []*LoopStep {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+func (x *AttachRequest) GetAuthor() string {
+	if x != nil {
+		return x.Author
+	}
+	return ""
+}
+
+// LoopStep declares a step, as a Step object does.
+type LoopStep struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	After         []string               `protobuf:"bytes,3,rep,name=after,proto3" json:"after,omitempty"`
+	Before        []string               `protobuf:"bytes,4,rep,name=before,proto3" json:"before,omitempty"`
+	Requires      []string               `protobuf:"bytes,5,rep,name=requires,proto3" json:"requires,omitempty"`
+	RequiredBy    []string               `protobuf:"bytes,6,rep,name=required_by,json=requiredBy,proto3" json:"required_by,omitempty"`
+	Reads         []string               `protobuf:"bytes,7,rep,name=reads,proto3" json:"reads,omitempty"`
+	Outputs       []string               `protobuf:"bytes,8,rep,name=outputs,proto3" json:"outputs,omitempty"`
+	Claims        []string               `protobuf:"bytes,9,rep,name=claims,proto3" json:"claims,omitempty"`
+	TimeoutMs     int64                  `protobuf:"varint,10,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	Undo          bool                   `protobuf:"varint,11,opt,name=undo,proto3" json:"undo,omitempty"`
+	Where         string                 `protobuf:"bytes,12,opt,name=where,proto3" json:"where,omitempty"`       // machine | executor
+	Existing      string                 `protobuf:"bytes,13,opt,name=existing,proto3" json:"existing,omitempty"` // now | next-run
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LoopStep) Reset() {
+	*x = LoopStep{}
+	mi := &file_starling_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LoopStep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LoopStep) ProtoMessage() {}
+
+func (x *LoopStep) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LoopStep.ProtoReflect.Descriptor instead.
+func (*LoopStep) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *LoopStep) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *LoopStep) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *LoopStep) GetAfter() []string {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *LoopStep) GetBefore() []string {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *LoopStep) GetRequires() []string {
+	if x != nil {
+		return x.Requires
+	}
+	return nil
+}
+
+func (x *LoopStep) GetRequiredBy() []string {
+	if x != nil {
+		return x.RequiredBy
+	}
+	return nil
+}
+
+func (x *LoopStep) GetReads() []string {
+	if x != nil {
+		return x.Reads
+	}
+	return nil
+}
+
+func (x *LoopStep) GetOutputs() []string {
+	if x != nil {
+		return x.Outputs
+	}
+	return nil
+}
+
+func (x *LoopStep) GetClaims() []string {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+func (x *LoopStep) GetTimeoutMs() int64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+func (x *LoopStep) GetUndo() bool {
+	if x != nil {
+		return x.Undo
+	}
+	return false
+}
+
+func (x *LoopStep) GetWhere() string {
+	if x != nil {
+		return x.Where
+	}
+	return ""
+}
+
+func (x *LoopStep) GetExisting() string {
+	if x != nil {
+		return x.Existing
+	}
+	return ""
+}
+
+// StepCall asks the loop to do a step of one object, or says that an earlier call is
+// cancelled. The first one of a stream only names the session.
+type StepCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Id            uint64                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	Cancel        bool                   `protobuf:"varint,3,opt,name=cancel,proto3" json:"cancel,omitempty"` // of the call with this id
+	Step          string                 `protobuf:"bytes,4,opt,name=step,proto3" json:"step,omitempty"`
+	Undo          bool                   `protobuf:"varint,5,opt,name=undo,proto3" json:"undo,omitempty"`
+	Key           *Key                   `protobuf:"bytes,6,opt,name=key,proto3" json:"key,omitempty"`
+	ObjectId      string                 `protobuf:"bytes,7,opt,name=object_id,json=objectId,proto3" json:"object_id,omitempty"`
+	Rev           uint64                 `protobuf:"varint,8,opt,name=rev,proto3" json:"rev,omitempty"`
+	Fields        map[string]string      `protobuf:"bytes,9,rep,name=fields,proto3" json:"fields,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`      // the declared reads: path -> canonical JSON
+	Previous      map[string]string      `protobuf:"bytes,10,rep,name=previous,proto3" json:"previous,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // the step's own outputs of its last attempt
+	Machine       string                 `protobuf:"bytes,11,opt,name=machine,proto3" json:"machine,omitempty"`
+	Attempt       uint64                 `protobuf:"varint,12,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	DeadlineMs    int64                  `protobuf:"varint,13,opt,name=deadline_ms,json=deadlineMs,proto3" json:"deadline_ms,omitempty"` // Unix milliseconds
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepCall) Reset() {
+	*x = StepCall{}
+	mi := &file_starling_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepCall) ProtoMessage() {}
+
+func (x *StepCall) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepCall.ProtoReflect.Descriptor instead.
+func (*StepCall) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *StepCall) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *StepCall) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *StepCall) GetCancel() bool {
+	if x != nil {
+		return x.Cancel
+	}
+	return false
+}
+
+func (x *StepCall) GetStep() string {
+	if x != nil {
+		return x.Step
+	}
+	return ""
+}
+
+func (x *StepCall) GetUndo() bool {
+	if x != nil {
+		return x.Undo
+	}
+	return false
+}
+
+func (x *StepCall) GetKey() *Key {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *StepCall) GetObjectId() string {
+	if x != nil {
+		return x.ObjectId
+	}
+	return ""
+}
+
+func (x *StepCall) GetRev() uint64 {
+	if x != nil {
+		return x.Rev
+	}
+	return 0
+}
+
+func (x *StepCall) GetFields() map[string]string {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+func (x *StepCall) GetPrevious() map[string]string {
+	if x != nil {
+		return x.Previous
+	}
+	return nil
+}
+
+func (x *StepCall) GetMachine() string {
+	if x != nil {
+		return x.Machine
+	}
+	return ""
+}
+
+func (x *StepCall) GetAttempt() uint64 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *StepCall) GetDeadlineMs() int64 {
+	if x != nil {
+		return x.DeadlineMs
+	}
+	return 0
+}
+
+type StepResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Id            uint64                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	Outputs       map[string]string      `protobuf:"bytes,3,rep,name=outputs,proto3" json:"outputs,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Message       string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"` // why it failed; empty: it did not
+	Code          string                 `protobuf:"bytes,5,opt,name=code,proto3" json:"code,omitempty"`
+	Wait          bool                   `protobuf:"varint,6,opt,name=wait,proto3" json:"wait,omitempty"` // trying again alone will not help: wait until something that is read changes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepResult) Reset() {
+	*x = StepResult{}
+	mi := &file_starling_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepResult) ProtoMessage() {}
+
+func (x *StepResult) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepResult.ProtoReflect.Descriptor instead.
+func (*StepResult) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *StepResult) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *StepResult) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *StepResult) GetOutputs() map[string]string {
+	if x != nil {
+		return x.Outputs
+	}
+	return nil
+}
+
+func (x *StepResult) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *StepResult) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *StepResult) GetWait() bool {
+	if x != nil {
+		return x.Wait
+	}
+	return false
+}
+
+type FinishResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FinishResponse) Reset() {
+	*x = FinishResponse{}
+	mi := &file_starling_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FinishResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FinishResponse) ProtoMessage() {}
+
+func (x *FinishResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
+func (*FinishResponse) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{56}
+}
+
 var File_starling_proto protoreflect.FileDescriptor
 
 const file_starling_proto_rawDesc = "" +
@@ -3965,13 +4428,67 @@ const file_starling_proto_rawDesc = "" +
 	"\x04view\x18\x03 \x01(\v2\x11.starling.v1.ViewR\x04view\x1a:\n" +
 	"\fFiguresEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01*e\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"h\n" +
+	"\rAttachRequest\x12\x12\n" +
+	"\x04loop\x18\x01 \x01(\tR\x04loop\x12+\n" +
+	"\x05steps\x18\x02 \x03(\v2\x15.starling.v1.LoopStepR\x05steps\x12\x16\n" +
+	"\x06author\x18\x03 \x01(\tR\x06author\"\xca\x02\n" +
+	"\bLoopStep\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
+	"\x05after\x18\x03 \x03(\tR\x05after\x12\x16\n" +
+	"\x06before\x18\x04 \x03(\tR\x06before\x12\x1a\n" +
+	"\brequires\x18\x05 \x03(\tR\brequires\x12\x1f\n" +
+	"\vrequired_by\x18\x06 \x03(\tR\n" +
+	"requiredBy\x12\x14\n" +
+	"\x05reads\x18\a \x03(\tR\x05reads\x12\x18\n" +
+	"\aoutputs\x18\b \x03(\tR\aoutputs\x12\x16\n" +
+	"\x06claims\x18\t \x03(\tR\x06claims\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\n" +
+	" \x01(\x03R\ttimeoutMs\x12\x12\n" +
+	"\x04undo\x18\v \x01(\bR\x04undo\x12\x14\n" +
+	"\x05where\x18\f \x01(\tR\x05where\x12\x1a\n" +
+	"\bexisting\x18\r \x01(\tR\bexisting\"\x90\x04\n" +
+	"\bStepCall\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x16\n" +
+	"\x06cancel\x18\x03 \x01(\bR\x06cancel\x12\x12\n" +
+	"\x04step\x18\x04 \x01(\tR\x04step\x12\x12\n" +
+	"\x04undo\x18\x05 \x01(\bR\x04undo\x12\"\n" +
+	"\x03key\x18\x06 \x01(\v2\x10.starling.v1.KeyR\x03key\x12\x1b\n" +
+	"\tobject_id\x18\a \x01(\tR\bobjectId\x12\x10\n" +
+	"\x03rev\x18\b \x01(\x04R\x03rev\x129\n" +
+	"\x06fields\x18\t \x03(\v2!.starling.v1.StepCall.FieldsEntryR\x06fields\x12?\n" +
+	"\bprevious\x18\n" +
+	" \x03(\v2#.starling.v1.StepCall.PreviousEntryR\bprevious\x12\x18\n" +
+	"\amachine\x18\v \x01(\tR\amachine\x12\x18\n" +
+	"\aattempt\x18\f \x01(\x04R\aattempt\x12\x1f\n" +
+	"\vdeadline_ms\x18\r \x01(\x03R\n" +
+	"deadlineMs\x1a9\n" +
+	"\vFieldsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a;\n" +
+	"\rPreviousEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf4\x01\n" +
+	"\n" +
+	"StepResult\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\x04R\x02id\x12>\n" +
+	"\aoutputs\x18\x03 \x03(\v2$.starling.v1.StepResult.OutputsEntryR\aoutputs\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x12\x12\n" +
+	"\x04code\x18\x05 \x01(\tR\x04code\x12\x12\n" +
+	"\x04wait\x18\x06 \x01(\bR\x04wait\x1a:\n" +
+	"\fOutputsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x10\n" +
+	"\x0eFinishResponse*e\n" +
 	"\bEditKind\x12\x19\n" +
 	"\x15EDIT_KIND_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fEDIT_KIND_APPLY\x10\x01\x12\x13\n" +
 	"\x0fEDIT_KIND_PATCH\x10\x02\x12\x14\n" +
-	"\x10EDIT_KIND_DELETE\x10\x032\xbb\n" +
-	"\n" +
+	"\x10EDIT_KIND_DELETE\x10\x032\xba\v\n" +
 	"\bStarling\x12>\n" +
 	"\x05Apply\x12\x19.starling.v1.ApplyRequest\x1a\x1a.starling.v1.ApplyResponse\x12<\n" +
 	"\x04Plan\x12\x19.starling.v1.ApplyRequest\x1a\x19.starling.v1.PlanResponse\x12D\n" +
@@ -3991,7 +4508,9 @@ const file_starling_proto_rawDesc = "" +
 	"\tLoadImage\x12\x17.starling.v1.ImageChunk\x1a\x1b.starling.v1.ImagesResponse(\x01\x12A\n" +
 	"\x06Images\x12\x1a.starling.v1.ImagesRequest\x1a\x1b.starling.v1.ImagesResponse\x12I\n" +
 	"\vExportImage\x12\x1f.starling.v1.ExportImageRequest\x1a\x17.starling.v1.ImageChunk0\x01\x12A\n" +
-	"\x06Doctor\x12\x1a.starling.v1.DoctorRequest\x1a\x1b.starling.v1.DoctorResponse\x12>\n" +
+	"\x06Doctor\x12\x1a.starling.v1.DoctorRequest\x1a\x1b.starling.v1.DoctorResponse\x12=\n" +
+	"\x06Attach\x12\x1a.starling.v1.AttachRequest\x1a\x15.starling.v1.StepCall0\x01\x12>\n" +
+	"\x06Finish\x12\x17.starling.v1.StepResult\x1a\x1b.starling.v1.FinishResponse\x12>\n" +
 	"\x05Debug\x12\x19.starling.v1.DebugRequest\x1a\x1a.starling.v1.DebugResponseB$Z\"starling.dev/starling/api/v1;apiv1b\x06proto3"
 
 var (
@@ -4007,7 +4526,7 @@ func file_starling_proto_rawDescGZIP() []byte {
 }
 
 var file_starling_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_starling_proto_goTypes = []any{
 	(EditKind)(0),                 // 0: starling.v1.EditKind
 	(*Key)(nil),                   // 1: starling.v1.Key
@@ -4062,18 +4581,26 @@ var file_starling_proto_goTypes = []any{
 	(*DoctorResponse)(nil),        // 50: starling.v1.DoctorResponse
 	(*DebugRequest)(nil),          // 51: starling.v1.DebugRequest
 	(*DebugResponse)(nil),         // 52: starling.v1.DebugResponse
-	nil,                           // 53: starling.v1.View.SilentSinceMsEntry
-	nil,                           // 54: starling.v1.Edit.FieldsEntry
-	nil,                           // 55: starling.v1.Object.FieldsEntry
-	nil,                           // 56: starling.v1.Object.StatusEntry
-	nil,                           // 57: starling.v1.MachineInfo.LabelsEntry
-	nil,                           // 58: starling.v1.DebugResponse.FiguresEntry
+	(*AttachRequest)(nil),         // 53: starling.v1.AttachRequest
+	(*LoopStep)(nil),              // 54: starling.v1.LoopStep
+	(*StepCall)(nil),              // 55: starling.v1.StepCall
+	(*StepResult)(nil),            // 56: starling.v1.StepResult
+	(*FinishResponse)(nil),        // 57: starling.v1.FinishResponse
+	nil,                           // 58: starling.v1.View.SilentSinceMsEntry
+	nil,                           // 59: starling.v1.Edit.FieldsEntry
+	nil,                           // 60: starling.v1.Object.FieldsEntry
+	nil,                           // 61: starling.v1.Object.StatusEntry
+	nil,                           // 62: starling.v1.MachineInfo.LabelsEntry
+	nil,                           // 63: starling.v1.DebugResponse.FiguresEntry
+	nil,                           // 64: starling.v1.StepCall.FieldsEntry
+	nil,                           // 65: starling.v1.StepCall.PreviousEntry
+	nil,                           // 66: starling.v1.StepResult.OutputsEntry
 }
 var file_starling_proto_depIdxs = []int32{
-	53, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
+	58, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
 	0,  // 1: starling.v1.Edit.kind:type_name -> starling.v1.EditKind
 	1,  // 2: starling.v1.Edit.key:type_name -> starling.v1.Key
-	54, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
+	59, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
 	3,  // 4: starling.v1.ApplyRequest.edits:type_name -> starling.v1.Edit
 	1,  // 5: starling.v1.Outcome.key:type_name -> starling.v1.Key
 	5,  // 6: starling.v1.ApplyResponse.outcomes:type_name -> starling.v1.Outcome
@@ -4085,8 +4612,8 @@ var file_starling_proto_depIdxs = []int32{
 	2,  // 12: starling.v1.PlanResponse.view:type_name -> starling.v1.View
 	1,  // 13: starling.v1.RollbackRequest.key:type_name -> starling.v1.Key
 	1,  // 14: starling.v1.Object.key:type_name -> starling.v1.Key
-	55, // 15: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
-	56, // 16: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
+	60, // 15: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
+	61, // 16: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
 	14, // 17: starling.v1.Object.conflicts:type_name -> starling.v1.Conflict
 	13, // 18: starling.v1.GetResponse.objects:type_name -> starling.v1.Object
 	2,  // 19: starling.v1.GetResponse.view:type_name -> starling.v1.View
@@ -4112,7 +4639,7 @@ var file_starling_proto_depIdxs = []int32{
 	1,  // 39: starling.v1.ExecStart.key:type_name -> starling.v1.Key
 	33, // 40: starling.v1.ExecStart.size:type_name -> starling.v1.TerminalSize
 	1,  // 41: starling.v1.ForwardData.key:type_name -> starling.v1.Key
-	57, // 42: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
+	62, // 42: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
 	37, // 43: starling.v1.MachinesResponse.machines:type_name -> starling.v1.MachineInfo
 	2,  // 44: starling.v1.MachinesResponse.view:type_name -> starling.v1.View
 	2,  // 45: starling.v1.RemoveMachineResponse.view:type_name -> starling.v1.View
@@ -4120,53 +4647,62 @@ var file_starling_proto_depIdxs = []int32{
 	2,  // 47: starling.v1.ImagesResponse.view:type_name -> starling.v1.View
 	49, // 48: starling.v1.DoctorResponse.findings:type_name -> starling.v1.Finding
 	2,  // 49: starling.v1.DoctorResponse.view:type_name -> starling.v1.View
-	58, // 50: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
+	63, // 50: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
 	2,  // 51: starling.v1.DebugResponse.view:type_name -> starling.v1.View
-	4,  // 52: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
-	4,  // 53: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
-	11, // 54: starling.v1.Starling.Rollback:input_type -> starling.v1.RollbackRequest
-	12, // 55: starling.v1.Starling.Get:input_type -> starling.v1.GetRequest
-	18, // 56: starling.v1.Starling.Status:input_type -> starling.v1.StatusRequest
-	20, // 57: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	23, // 58: starling.v1.Starling.History:input_type -> starling.v1.HistoryRequest
-	26, // 59: starling.v1.Starling.Events:input_type -> starling.v1.EventsRequest
-	28, // 60: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	29, // 61: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	31, // 62: starling.v1.Starling.Exec:input_type -> starling.v1.ExecInput
-	35, // 63: starling.v1.Starling.Forward:input_type -> starling.v1.ForwardData
-	36, // 64: starling.v1.Starling.Machines:input_type -> starling.v1.MachinesRequest
-	39, // 65: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
-	41, // 66: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
-	43, // 67: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
-	45, // 68: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
-	44, // 69: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
-	48, // 70: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
-	51, // 71: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
-	6,  // 72: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
-	10, // 73: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
-	6,  // 74: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
-	15, // 75: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
-	19, // 76: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
-	22, // 77: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	25, // 78: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
-	27, // 79: starling.v1.Starling.Events:output_type -> starling.v1.Event
-	17, // 80: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
-	30, // 81: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
-	34, // 82: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
-	35, // 83: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
-	38, // 84: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
-	40, // 85: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
-	42, // 86: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
-	47, // 87: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
-	47, // 88: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
-	43, // 89: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
-	50, // 90: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
-	52, // 91: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
-	72, // [72:92] is the sub-list for method output_type
-	52, // [52:72] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	54, // 52: starling.v1.AttachRequest.steps:type_name -> starling.v1.LoopStep
+	1,  // 53: starling.v1.StepCall.key:type_name -> starling.v1.Key
+	64, // 54: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
+	65, // 55: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
+	66, // 56: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
+	4,  // 57: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
+	4,  // 58: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
+	11, // 59: starling.v1.Starling.Rollback:input_type -> starling.v1.RollbackRequest
+	12, // 60: starling.v1.Starling.Get:input_type -> starling.v1.GetRequest
+	18, // 61: starling.v1.Starling.Status:input_type -> starling.v1.StatusRequest
+	20, // 62: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	23, // 63: starling.v1.Starling.History:input_type -> starling.v1.HistoryRequest
+	26, // 64: starling.v1.Starling.Events:input_type -> starling.v1.EventsRequest
+	28, // 65: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	29, // 66: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	31, // 67: starling.v1.Starling.Exec:input_type -> starling.v1.ExecInput
+	35, // 68: starling.v1.Starling.Forward:input_type -> starling.v1.ForwardData
+	36, // 69: starling.v1.Starling.Machines:input_type -> starling.v1.MachinesRequest
+	39, // 70: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
+	41, // 71: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
+	43, // 72: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
+	45, // 73: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
+	44, // 74: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
+	48, // 75: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
+	53, // 76: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
+	56, // 77: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
+	51, // 78: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
+	6,  // 79: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
+	10, // 80: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
+	6,  // 81: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
+	15, // 82: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
+	19, // 83: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
+	22, // 84: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	25, // 85: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
+	27, // 86: starling.v1.Starling.Events:output_type -> starling.v1.Event
+	17, // 87: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
+	30, // 88: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
+	34, // 89: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
+	35, // 90: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
+	38, // 91: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
+	40, // 92: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
+	42, // 93: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
+	47, // 94: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
+	47, // 95: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
+	43, // 96: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
+	50, // 97: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
+	55, // 98: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
+	57, // 99: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
+	52, // 100: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
+	79, // [79:101] is the sub-list for method output_type
+	57, // [57:79] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_starling_proto_init() }
@@ -4180,7 +4716,7 @@ func file_starling_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_starling_proto_rawDesc), len(file_starling_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   58,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -75,6 +75,10 @@ const (
 	StarlingExportImageProcedure = "/starling.v1.Starling/ExportImage"
 	// StarlingDoctorProcedure is the fully-qualified name of the Starling's Doctor RPC.
 	StarlingDoctorProcedure = "/starling.v1.Starling/Doctor"
+	// StarlingAttachProcedure is the fully-qualified name of the Starling's Attach RPC.
+	StarlingAttachProcedure = "/starling.v1.Starling/Attach"
+	// StarlingFinishProcedure is the fully-qualified name of the Starling's Finish RPC.
+	StarlingFinishProcedure = "/starling.v1.Starling/Finish"
 	// StarlingDebugProcedure is the fully-qualified name of the Starling's Debug RPC.
 	StarlingDebugProcedure = "/starling.v1.Starling/Debug"
 )
@@ -110,6 +114,12 @@ type StarlingClient interface {
 	// comes into the cluster once. The error is NotFound where it isn't held.
 	ExportImage(context.Context, *v1.ExportImageRequest) (*connect.ServerStreamForClient[v1.ImageChunk], error)
 	Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error)
+	// Attach makes a program the loop of that name on this machine. Its steps become
+	// Steps, if they are not yet. The stream carries the calls of the loop, and the loop
+	// is attached as long as it lasts.
+	Attach(context.Context, *v1.AttachRequest) (*connect.ServerStreamForClient[v1.StepCall], error)
+	// Finish ends a call.
+	Finish(context.Context, *v1.StepResult) (*v1.FinishResponse, error)
 	// Debug returns figures for tests and for people who look for faults.
 	Debug(context.Context, *v1.DebugRequest) (*v1.DebugResponse, error)
 }
@@ -239,6 +249,18 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(starlingMethods.ByName("Doctor")),
 			connect.WithClientOptions(opts...),
 		),
+		attach: connect.NewClient[v1.AttachRequest, v1.StepCall](
+			httpClient,
+			baseURL+StarlingAttachProcedure,
+			connect.WithSchema(starlingMethods.ByName("Attach")),
+			connect.WithClientOptions(opts...),
+		),
+		finish: connect.NewClient[v1.StepResult, v1.FinishResponse](
+			httpClient,
+			baseURL+StarlingFinishProcedure,
+			connect.WithSchema(starlingMethods.ByName("Finish")),
+			connect.WithClientOptions(opts...),
+		),
 		debug: connect.NewClient[v1.DebugRequest, v1.DebugResponse](
 			httpClient,
 			baseURL+StarlingDebugProcedure,
@@ -269,6 +291,8 @@ type starlingClient struct {
 	images        *connect.Client[v1.ImagesRequest, v1.ImagesResponse]
 	exportImage   *connect.Client[v1.ExportImageRequest, v1.ImageChunk]
 	doctor        *connect.Client[v1.DoctorRequest, v1.DoctorResponse]
+	attach        *connect.Client[v1.AttachRequest, v1.StepCall]
+	finish        *connect.Client[v1.StepResult, v1.FinishResponse]
 	debug         *connect.Client[v1.DebugRequest, v1.DebugResponse]
 }
 
@@ -415,6 +439,20 @@ func (c *starlingClient) Doctor(ctx context.Context, req *v1.DoctorRequest) (*v1
 	return nil, err
 }
 
+// Attach calls starling.v1.Starling.Attach.
+func (c *starlingClient) Attach(ctx context.Context, req *v1.AttachRequest) (*connect.ServerStreamForClient[v1.StepCall], error) {
+	return c.attach.CallServerStream(ctx, connect.NewRequest(req))
+}
+
+// Finish calls starling.v1.Starling.Finish.
+func (c *starlingClient) Finish(ctx context.Context, req *v1.StepResult) (*v1.FinishResponse, error) {
+	response, err := c.finish.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Debug calls starling.v1.Starling.Debug.
 func (c *starlingClient) Debug(ctx context.Context, req *v1.DebugRequest) (*v1.DebugResponse, error) {
 	response, err := c.debug.CallUnary(ctx, connect.NewRequest(req))
@@ -455,6 +493,12 @@ type StarlingHandler interface {
 	// comes into the cluster once. The error is NotFound where it isn't held.
 	ExportImage(context.Context, *v1.ExportImageRequest, *connect.ServerStream[v1.ImageChunk]) error
 	Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error)
+	// Attach makes a program the loop of that name on this machine. Its steps become
+	// Steps, if they are not yet. The stream carries the calls of the loop, and the loop
+	// is attached as long as it lasts.
+	Attach(context.Context, *v1.AttachRequest, *connect.ServerStream[v1.StepCall]) error
+	// Finish ends a call.
+	Finish(context.Context, *v1.StepResult) (*v1.FinishResponse, error)
 	// Debug returns figures for tests and for people who look for faults.
 	Debug(context.Context, *v1.DebugRequest) (*v1.DebugResponse, error)
 }
@@ -580,6 +624,18 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(starlingMethods.ByName("Doctor")),
 		connect.WithHandlerOptions(opts...),
 	)
+	starlingAttachHandler := connect.NewServerStreamHandlerSimple(
+		StarlingAttachProcedure,
+		svc.Attach,
+		connect.WithSchema(starlingMethods.ByName("Attach")),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingFinishHandler := connect.NewUnaryHandlerSimple(
+		StarlingFinishProcedure,
+		svc.Finish,
+		connect.WithSchema(starlingMethods.ByName("Finish")),
+		connect.WithHandlerOptions(opts...),
+	)
 	starlingDebugHandler := connect.NewUnaryHandlerSimple(
 		StarlingDebugProcedure,
 		svc.Debug,
@@ -626,6 +682,10 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingExportImageHandler.ServeHTTP(w, r)
 		case StarlingDoctorProcedure:
 			starlingDoctorHandler.ServeHTTP(w, r)
+		case StarlingAttachProcedure:
+			starlingAttachHandler.ServeHTTP(w, r)
+		case StarlingFinishProcedure:
+			starlingFinishHandler.ServeHTTP(w, r)
 		case StarlingDebugProcedure:
 			starlingDebugHandler.ServeHTTP(w, r)
 		default:
@@ -711,6 +771,14 @@ func (UnimplementedStarlingHandler) ExportImage(context.Context, *v1.ExportImage
 
 func (UnimplementedStarlingHandler) Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Doctor is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) Attach(context.Context, *v1.AttachRequest, *connect.ServerStream[v1.StepCall]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Attach is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) Finish(context.Context, *v1.StepResult) (*v1.FinishResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Finish is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) Debug(context.Context, *v1.DebugRequest) (*v1.DebugResponse, error) {
