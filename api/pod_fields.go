@@ -105,6 +105,8 @@ var podFields = []Field{
 		Doc: "How many times the container was started again after it ended by itself."},
 	{Path: "status.containers.*.exit", Type: TypeInt, Owner: LoopContainer,
 		Doc: "The exit code of a container that ended and is not started again."},
+	{Path: "status.fence", Type: TypeInt, Owner: LoopContainer,
+		Doc: "The fencing number of a leased pod: it grows with each machine that gets the lease. Its containers find it in STARLING_FENCE."},
 	{Path: "status.running", Type: TypeBool, Owner: LoopContainer,
 		Doc: "Whether every container that should run does."},
 	{Path: "status.ready", Type: TypeBool, Owner: LoopReadiness,

@@ -102,6 +102,7 @@ type PodStatus struct {
 	Namespace  string            // path of the network namespace
 	Volumes    map[string]string // path by volume
 	Containers []ContainerState  // sorted by name
+	Fence      int64 // of a leased pod; 0: it has none
 	Running    bool
 	Ready      bool
 }
@@ -223,6 +224,7 @@ func (r *reader) podStatus() PodStatus {
 		Address:   r.str("status.address"),
 		Namespace: r.str("status.network.namespace"),
 		Volumes:   r.stringMap("status.volumes"),
+		Fence:     r.int("status.fence"),
 		Running:   r.bool("status.running"),
 		Ready:     r.bool("status.ready"),
 	}

@@ -24,10 +24,10 @@ func Container() lifecycle.Loop {
 			Reads: []string{
 				"status.machine", "spec.containers.*.image", "spec.containers.*.command", "spec.containers.*.args",
 				"spec.containers.*.env", "spec.containers.*.workdir", "spec.containers.*.user", "spec.containers.*.ports",
-				"spec.containers.*.resources", "spec.containers.*.mounts", "spec.restart", "spec.stop", "spec.runtime", "lifecycle.restart",
+				"spec.containers.*.resources", "spec.containers.*.mounts", "spec.restart", "spec.stop", "spec.runtime", "spec.partition", "lifecycle.restart",
 				"status.images", "status.network", "status.volumes",
 			},
-			Outputs: []string{"status.containers", "status.running"},
+			Outputs: []string{"status.containers", "status.running", "status.fence"},
 			Timeout: 2 * time.Minute,
 			Retry:   lifecycle.Retry{Base: time.Second, Max: time.Minute},
 			Do:      act(start),
@@ -38,7 +38,17 @@ func Container() lifecycle.Loop {
 }
 
 func start(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs, error) {
-	statuses, err := h.Containers().Ensure(ctx, sandbox(in), containerSpecs(in))
+	fence, err := hold(ctx, h, in)
+	if err != nil {
+		return nil, err
+	}
+	specs := containerSpecs(in)
+	if fence != "" {
+		for i := range specs {
+			specs[i].Env[FenceVariable] = fence
+		}
+	}
+	statuses, err := h.Containers().Ensure(ctx, withNames(sandbox(in), h), specs)
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +67,9 @@ func start(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs,
 		out[at+"started"] = api.Time(s.StartedAt)
 	}
 	out["status.running"] = api.Bool(running)
+	if fence != "" {
+		out["status.fence"] = fence
+	}
 	return out, nil
 }
 
@@ -76,7 +89,10 @@ func started(in lifecycle.Inputs) lifecycle.Outputs {
 }
 
 func stop(ctx context.Context, h Host, in lifecycle.Inputs) error {
-	return h.Containers().Remove(ctx, in.ID)
+	if err := h.Containers().Remove(ctx, in.ID); err != nil {
+		return err
+	}
+	return dropGuard(h, in)
 }
 
 func sandbox(in lifecycle.Inputs) PodSandbox {

@@ -68,7 +68,7 @@ func machineStanding(o *lifecycle.Object, machine string, v Surroundings) string
 		return StandingDrained
 	}
 	member := v.Member(machine)
-	if member.Alive || o.Fields.String("spec.partition") != api.PartitionReplace {
+	if member.Alive || o.Fields.String("spec.partition") == api.PartitionPinned {
 		return StandingGood
 	}
 	if due := member.Since.Add(o.Fields.Duration("spec.grace")); v.Now().Before(due) {

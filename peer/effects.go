@@ -57,6 +57,7 @@ func (f *effects) note(c *Core, ref crdt.Ref, id, step string, in lifecycle.Inpu
 		panic(fmt.Sprintf("an effect is plain data: %v", err))
 	}
 	f.put(id, step, ef)
+	c.leases.want(id, step, ef)
 	c.put(effectKey(id, step), raw)
 }
 
@@ -73,6 +74,7 @@ func (f *effects) forget(c *Core, id, step string) {
 			delete(f.lives, ef.Ref)
 		}
 	}
+	c.leases.drop(id, step)
 	c.put(effectKey(id, step), nil)
 }
 

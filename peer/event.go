@@ -7,6 +7,7 @@ import (
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/identity"
 	"starling.dev/starling/lifecycle"
+	"starling.dev/starling/loops"
 )
 
 // Event is one thing that happens to a core. The types below are all there are.
@@ -124,6 +125,8 @@ type Ready struct {
 	// Start are actions to be run outside the core. Only after Commit, which holds
 	// their intents.
 	Start []Action
+	// Leases tell the host how leases stand. Only after Commit.
+	Leases []loops.Lease
 	// Cancel names running actions whose context is to be cancelled.
 	Cancel []uint64
 	// Answers go to those who asked. Only after Commit.

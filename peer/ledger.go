@@ -106,6 +106,11 @@ func (e *engine) recover(local map[string][]byte) error {
 			e.held.set(strings.TrimPrefix(key, heldPrefix), r)
 		}
 	}
+	for id, steps := range e.effects.byID {
+		for step, ef := range steps {
+			e.c.leases.want(id, step, ef)
+		}
+	}
 	for ref := range e.effects.lives {
 		e.mark(ref)
 	}

@@ -11,6 +11,7 @@ import (
 	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/lifecycle"
+	"starling.dev/starling/loops"
 )
 
 // Disk is where a core's commits go.
@@ -29,7 +30,7 @@ type Transport interface {
 	Send(to crdt.MachineID, frame []byte) error
 }
 
-// LoopConfig is what a loop drives. All fields are required.
+// LoopConfig is what a loop drives. All fields are required but for Boot.
 type LoopConfig struct {
 	// Open opens the disk and rebuilds the core from it. It is called again after a
 	// failed commit: a sync is never retried.
@@ -38,11 +39,14 @@ type LoopConfig struct {
 	Host      lifecycle.Host
 	Verifier  *Verifier
 	Logger    *slog.Logger
+	// Boot reads the boot-time clock, which leases are counted on. Optional: without it
+	// this machine takes none.
+	Boot func() time.Duration
 }
 
 func (c LoopConfig) validate() error {
 	if c.Open == nil || c.Transport == nil || c.Host == nil || c.Verifier == nil || c.Logger == nil {
-		return errors.New("configure loop: every field is required")
+		return errors.New("configure loop: every field but Boot is required")
 	}
 	return nil
 }
@@ -173,7 +177,7 @@ func (l *Loop) drive(ctx context.Context, core *Core, disk Disk) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-timer.C:
-			core.Step(time.Now(), Tick{})
+			d.step(Tick{})
 		case e := <-l.events:
 			d.take(e)
 			d.drain()
@@ -211,8 +215,15 @@ func (d *driver) take(e any) {
 		if done, ok := e.(ActionDone); ok {
 			delete(d.cancels, done.Action)
 		}
-		d.core.Step(time.Now(), e)
+		d.step(e)
 	}
+}
+
+func (d *driver) step(e Event) {
+	if d.l.cfg.Boot != nil {
+		d.core.Boot(d.l.cfg.Boot())
+	}
+	d.core.Step(time.Now(), e)
 }
 
 // drain takes what else has queued up, so that it shares the turn's sync.
@@ -247,6 +258,11 @@ func (d *driver) turn(ctx context.Context) error {
 	for _, id := range r.Cancel {
 		if cancel, ok := d.cancels[id]; ok {
 			cancel()
+		}
+	}
+	if keeper, ok := d.l.cfg.Host.(loops.Leaser); ok {
+		for _, lease := range r.Leases {
+			keeper.Leases().Tell(lease)
 		}
 	}
 	for _, a := range r.Start {

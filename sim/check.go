@@ -20,6 +20,10 @@ type checker struct {
 	changes map[crdt.ID]said
 	// states holds the state that equal heads must give, and who had it first.
 	states map[peer.Digest]seenState
+	// rolls holds the voters of each epoch, as they were first seen.
+	rolls map[uint64][]crdt.MachineID
+	// fences holds the last fencing number of each leased pod, by identity.
+	fences map[string]fenceSeen
 	acks   []*ack
 	// written counts entries by object.
 	written map[crdt.Ref]int
@@ -51,7 +55,7 @@ type ack struct {
 func newChecker(w *World) *checker {
 	return &checker{
 		w: w, entries: map[crdt.ActorID][]crdt.ID{}, changes: map[crdt.ID]said{},
-		states: map[peer.Digest]seenState{}, written: map[crdt.Ref]int{},
+		states: map[peer.Digest]seenState{}, rolls: map[uint64][]crdt.MachineID{}, fences: map[string]fenceSeen{}, written: map[crdt.Ref]int{},
 	}
 }
 
@@ -60,6 +64,7 @@ func (c *checker) turned(m *machine, commit crdt.Commit) {
 	if commit.Empty() {
 		return
 	}
+	c.voters(m)
 	touched := map[crdt.Ref]bool{}
 	for _, b := range commit.Batches {
 		c.batch(m, b, touched)
@@ -128,7 +133,11 @@ func (c *checker) change(actor crdt.ActorID, seq uint64, raw []byte) {
 func (c *checker) fields(m *machine, ref crdt.Ref) {
 	for _, o := range m.core.Incarnations(api.Key(ref)) {
 		for path, cell := range o.Fields() {
-			if !owns(cell.Author, api.OwnerOf(ref.Kind, path)) {
+			owner := api.OwnerOf(ref.Kind, path)
+			if owner == api.People && strings.HasPrefix(path, "spec.") {
+				owner = api.SpecOwner(ref.Kind, o.Creator())
+			}
+			if !owns(cell.Author, owner) {
 				c.w.fail(5, "%s of %s was written by %s, as %s sees it", path, ref, cell.Author, m.name)
 			}
 		}
@@ -157,7 +166,7 @@ func owns(author, owner string) bool {
 // refold is invariant 4: the fold depends on no order, and counts nothing twice.
 func (c *checker) refold(m *machine, want crdt.ID) {
 	state, err := crdt.NewState(crdt.Config{
-		Level: peer.Level, Owner: api.OwnerOf, StepOwner: api.StepOwner, Permits: m.core.AuthLog().Permits,
+		Level: peer.Level, Owner: api.OwnerOf, StepOwner: api.StepOwner, SpecOwner: api.SpecOwner, Permits: m.core.AuthLog().Permits,
 	})
 	if err != nil {
 		c.w.fail(4, "%v", err)
@@ -262,6 +271,19 @@ func (c *checker) queue(m *machine, name string, length int) {
 	}
 }
 
+// waking is invariant 11 for time: a core that wants to be woken at once, again and
+// again, while nothing happens, would never let its machine sleep.
+func (c *checker) waking(m *machine, wake time.Time) {
+	const limit = 200
+	if wake.IsZero() || wake.After(m.clock()) {
+		m.spins = 0
+		return
+	}
+	if m.spins++; m.spins > limit {
+		c.w.fail(11, "%s has wanted to be woken at once %d times in a row", m.name, m.spins)
+	}
+}
+
 // hosted is invariant 6: what runs on a machine was given no more than it has.
 func (c *checker) hosted(h *host) {
 	cpu, memory := h.used()
@@ -294,7 +316,8 @@ func (c *checker) acting(m *machine, a peer.Action) {
 		return
 	}
 	c.w.sometimes("a silent machine's pod is replaced")
-	heard, voters := 1, m.core.Trust().Voters().Machines
+	heard := 1
+	_, voters := m.core.Voters()
 	if !slices.Contains(voters, m.id) {
 		heard = 0
 	}

@@ -42,6 +42,7 @@ func (m *machine) schedule() {
 // turn steps the core and carries its Ready out up to the sync.
 func (m *machine) turn() {
 	now, n := m.clock(), min(len(m.inbox), turnLimit)
+	m.core.Boot(m.boot())
 	events := m.inbox[:n]
 	m.inbox = m.inbox[n:]
 	if n == 0 {
@@ -86,6 +87,7 @@ func (m *machine) commit(r peer.Ready) {
 			m.diskFailed(err)
 			return
 		}
+		m.unsound = false // what the start check demanded is durable
 		m.finish(r)
 	})
 }
@@ -138,6 +140,9 @@ func (m *machine) effects(r peer.Ready) {
 			a.cancel()
 		}
 	}
+	for _, l := range r.Leases {
+		m.host.Tell(l)
+	}
 	for _, a := range r.Start {
 		m.act(a)
 	}
@@ -149,6 +154,7 @@ func (m *machine) effects(r peer.Ready) {
 // sleep has a tick come when the core wants one.
 func (m *machine) sleep(wake time.Time) {
 	m.wake++
+	m.w.check.waking(m, wake)
 	if wake.IsZero() {
 		return
 	}

@@ -24,6 +24,7 @@ func (w *World) beginStorm() {
 	w.every(c.restore, r, w.restore)
 	w.every(c.jump, r, w.jump)
 	w.every(c.trespass, r, w.trespass)
+	w.every(c.forge, r, w.forge)
 	w.every(c.join, r, w.join)
 	w.every(c.remove, r, w.remove)
 	w.people.begin()
@@ -139,6 +140,7 @@ func (w *World) wipe() {
 	w.sometimes("a disk is wiped")
 	m.cutPower()
 	m.disk.Wipe()
+	m.unsound = false
 	w.check.damaged(m)
 	if err := m.install(sponsor.core.AuthLog().Since(0)); err != nil {
 		w.say("%s: %v", m.name, err)
@@ -175,6 +177,7 @@ func (w *World) restore() {
 	if err := m.disk.Restore(min(back, len(m.disk.history)-1)); err != nil {
 		w.fail(2, "%s: restore: %v", m.name, err)
 	}
+	m.unsound = true
 	w.check.damaged(m)
 	w.after(w.downTime(), m.start)
 }
@@ -218,6 +221,25 @@ func (w *World) trespass() {
 	w.sometimes("a loop trespasses")
 	birth := crdt.Birth{PublicKey: publicOf(m.key), Nonce: r.Uint64()}
 	b := crdt.SignBatch(crdt.Batch{Actor: birth.ActorID(), First: 1, Birth: &birth, Changes: [][]byte{ch.Encode()}}, m.signer())
+	to := pick(r, w.members())
+	w.after(0, func() { to.receive(m.id, peer.Push{Batches: [][]byte{b.Encode()}, Fresh: true}) })
+}
+
+// forge has a machine write into the log of another, which it can't sign for.
+func (w *World) forge() {
+	r := w.random.chaos
+	m, victim := pick(r, w.members()), pick(r, w.members())
+	if m == victim || m.core == nil || victim.disk.durable.high.Actor.IsZero() {
+		return
+	}
+	high := victim.disk.durable.high
+	ch := crdt.Change{
+		Object: crdt.Ref(podKey(r.IntN(podNames))), Author: "user:mallory", HLC: uint64(m.clock().UnixMilli()) << 16,
+		Auth: m.core.AuthLog().Seen(m.id), Nonce: r.Uint64(), Level: peer.Level, Signer: m.id, Ops: []crdt.Op{{Kind: crdt.OpCreate}},
+	}
+	b := crdt.Batch{Actor: high.Actor, First: high.Head.Seq + 1, Prev: high.Head.Hash, Changes: [][]byte{ch.Sign(m.signer()).Encode()}}
+	b = crdt.SignBatch(b, m.signer())
+	w.sometimes("an entry is forged")
 	to := pick(r, w.members())
 	w.after(0, func() { to.receive(m.id, peer.Push{Batches: [][]byte{b.Encode()}, Fresh: true}) })
 }

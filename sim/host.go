@@ -26,6 +26,8 @@ type host struct {
 	nets   map[string]netip.Addr // by pod ID
 	routes loops.RoutePlan
 	pids   uint32
+	// leases are what the guards know: it outlives the peer, and ends with the machine.
+	leases map[string]loops.Lease
 }
 
 // instance is a pod that runs here.
@@ -45,13 +47,14 @@ func newHost(m *machine) *host {
 	r := m.w.random.host
 	return &host{
 		m: m, cpu: 500 * (3 + r.Int64N(6)), memory: (512 << 20) * (2 + r.Int64N(7)),
-		images: map[string]bool{}, pods: map[string]*instance{}, nets: map[string]netip.Addr{},
+		images: map[string]bool{}, pods: map[string]*instance{}, nets: map[string]netip.Addr{}, leases: map[string]loops.Lease{},
 	}
 }
 
 // powerOff ends whatever runs; images and volumes are on the machine's disk.
 func (h *host) powerOff() {
 	h.pods, h.nets, h.routes = map[string]*instance{}, map[string]netip.Addr{}, loops.RoutePlan{}
+	h.leases = map[string]loops.Lease{}
 }
 
 // used sums what the pods that run here were given.
@@ -110,6 +113,7 @@ func (c hostContainers) Ensure(_ context.Context, pod loops.PodSandbox, specs []
 	}
 	maps.DeleteFunc(in.containers, func(name string, _ *container) bool { return !wanted[name] })
 	h.m.w.check.hosted(h)
+	h.m.w.check.alone(h, in)
 	return out, nil
 }
 

@@ -23,6 +23,8 @@ type machine struct {
 	key   ed25519.PrivateKey
 	disk  *Disk
 	host  *host
+	// unsound: the disk is an older copy, which the next start finds out.
+	unsound bool
 	// gone: it was removed from the cluster and is switched off.
 	gone bool
 	// powered is false while the whole machine is off, not only its peer.
@@ -40,6 +42,8 @@ type machine struct {
 	turning  bool // a turn is scheduled or waits for its sync
 	wake     int  // counts wake-ups: only the last one scheduled is heard
 	actions  map[uint64]*action
+	// spins counts turns in a row after which the core wanted another one at once.
+	spins int
 }
 
 func (w *World) addMachine(i int, records [][]byte) *machine {
@@ -77,7 +81,7 @@ func (m *machine) start() {
 	}
 	m.powered = true
 	m.life++
-	m.inbox, m.turning, m.actions = nil, false, map[uint64]*action{}
+	m.inbox, m.turning, m.actions, m.spins = nil, false, map[uint64]*action{}, 0
 	if err := m.open(); err != nil {
 		m.w.fail(2, "%s does not start from its disk: %v", m.name, err)
 		return
@@ -103,7 +107,8 @@ func (m *machine) open() error {
 		Self: peer.Machine{ID: m.id, Name: self.Name}, PublicKey: publicOf(m.key), Sign: m.signer(), Key: m.key,
 		Trust: log, Kinds: m.w.kinds, Seed: m.w.random.boot.Uint64(), HashAt: m.disk.Hash,
 	}
-	rec := peer.Recovery{Local: m.disk.Local(), AuthRecords: log.Len(), Batches: m.recover}
+	sound := !m.unsound
+	rec := peer.Recovery{Local: m.disk.Local(), AuthRecords: log.Len(), Batches: m.recover, Sound: func() bool { return sound }}
 	if m.w.hooks.config != nil {
 		m.w.hooks.config(m, &cfg, &rec)
 	}
