@@ -3,7 +3,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
+# The program is static, and its version is what git says below.
 export CGO_ENABLED := 0
+export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION)
@@ -17,7 +19,7 @@ help: ## List the targets
 build: ## Build bin/peer
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/peer ./cmd/peer
 
-install: build ## Copy bin/peer to $(PREFIX)/bin; `peer install` then makes it a service
+install: build ## Copy bin/peer to PREFIX=/usr/local; `peer install` then makes it a service
 	install -D -m 755 bin/peer $(DESTDIR)$(PREFIX)/bin/peer
 
 demo: ## Bring up three machines on this one and run the example (root)
@@ -36,16 +38,19 @@ lint: ## Check format, vet, staticcheck and the project's own rules
 	go tool staticcheck ./...
 	go test -count=1 ./internal/lint
 
-bench: ## Measure, side by side with others where they are named
+PARTS :=
+bench: ## Measure, side by side with others where they are named (root; PARTS="log net" for some)
 	@scripts/packages test
-	go run ./internal/bench
+	go run ./internal/bench $(PARTS)
 
 SEEDS := 20000
-sim: build ## Simulate many seeds (SEEDS=20000)
-	bin/peer sim --seeds $(SEEDS)
+sim: ## Simulate clusters under faults, one for each of SEEDS=20000 seeds
+	SEEDS=$(SEEDS) go test -count=1 -timeout 0 -v -run TestShortSeeds ./sim
 
-soak: build ## Torture a lab for hours (root)
-	go run ./internal/soak
+ROUNDS := 1000
+soak: ## Kill, cut and rot a peer's disk, ROUNDS=1000 times each (root)
+	STARLING_STORE_KILLS=$(ROUNDS) STARLING_STORE_FLIPS=$(ROUNDS) STARLING_STORE_POWER=$(ROUNDS) STARLING_STORE_CUTS=$(ROUNDS) \
+	  go test -count=1 -timeout 0 -v -run 'TestKilledWriterLosesNothing|TestBitFlips|TestPowerLossLosesNothing|TestTruncatedFiles' ./store
 
 generate: ## Generate code from api/v1/starling.proto
 	go run ./internal/gen
