@@ -1,28 +1,203 @@
 package sim
 
 import (
+	"errors"
 	"os"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
-func TestOne(t *testing.T) {
-	seed, _ := strconv.ParseUint(os.Getenv("SEED"), 10, 64)
-	cfg := Config{Seed: seed, Peers: 5, Duration: 40 * time.Second}
-	if os.Getenv("TRACE") != "" {
-		cfg.Trace = os.Stdout
+// short is the simulation that the tests repeat with many seeds.
+func short(seed uint64) Config {
+	return Config{Seed: seed, Peers: 3 + int(seed%5), Duration: 30 * time.Second}
+}
+
+// workers is how many seeds run at a time.
+const workers = 2
+
+// seeds is how many short seeds the test runs: SEEDS, or 200.
+func seeds(t *testing.T) uint64 {
+	text := os.Getenv("SEEDS")
+	if text == "" {
+		return 200
 	}
-	begin := time.Now()
-	r, err := Run(cfg)
-	t.Logf("%+v", r)
-	t.Logf("%v, %.0f events/s", time.Since(begin), float64(r.Figures.Events)/time.Since(begin).Seconds())
+	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		if v, ok := err.(*Violation); ok {
-			for _, l := range v.Trace {
-				t.Log(l)
-			}
+		t.Fatalf("SEEDS=%q is no number", text)
+	}
+	return n
+}
+
+// TestShortSeeds runs many short seeds, and proves that they reached each fault and each way
+// back from it.
+func TestShortSeeds(t *testing.T) {
+	total, n := newFigures(), seeds(t)
+	begin := time.Now()
+	var mu sync.Mutex // guards total
+	each(n, func(seed uint64) {
+		r, err := Run(short(seed))
+		mu.Lock()
+		defer mu.Unlock()
+		total.Add(r.Figures)
+		report(t, err)
+	})
+	took := time.Since(begin).Seconds()
+	t.Logf("%d seeds in %.1f s: %d events (%.0f/s), %d turns, %d messages, %d entries, %d actions, %d writes",
+		n, took, total.Events, float64(total.Events)/took, total.Turns, total.Messages, total.Entries, total.Actions, total.Writes)
+	for _, what := range sometimesReached {
+		if n >= 200 && total.Sometimes[what] == 0 {
+			t.Errorf("in %d seeds it never happened: %s", n, what)
 		}
-		t.Fatal(err)
+	}
+}
+
+// each runs do for the seeds 1 to n, some at a time.
+func each(n uint64, do func(seed uint64)) {
+	next := make(chan uint64) // unbuffered: whoever is free takes the next seed
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for seed := range next {
+				do(seed)
+			}
+		})
+	}
+	for seed := uint64(1); seed <= n; seed++ {
+		next <- seed
+	}
+	close(next)
+	wg.Wait()
+}
+
+// report prints a violation with what happened just before it.
+func report(t *testing.T, err error) {
+	t.Helper()
+	var v *Violation
+	if errors.As(err, &v) {
+		t.Errorf("%v\n%s", v, strings.Join(v.Trace, "\n"))
+	} else if err != nil {
+		t.Error(err)
+	}
+}
+
+// sometimesReached is what a run of seeds must have reached at least once.
+var sometimesReached = []string{
+	"a change is acknowledged by a second disk",
+	"a clock jumps",
+	"a commit failed",
+	"a connection breaks",
+	"a container ends by itself",
+	"a crash cuts an action off",
+	"a crash leaves a person without an answer",
+	"a disk is full",
+	"a disk is restored from an older copy",
+	"a disk is wiped",
+	"a link is clogged",
+	"a log is folded in another order",
+	"a loop trespasses",
+	"a machine is removed",
+	"a machine joins",
+	"a message is replayed",
+	"a message of a stranger",
+	"a one-way partition",
+	"a partition",
+	"a peer is killed",
+	"a pod runs at the end",
+	"a rollback",
+	"a silent machine's pod is replaced",
+	"an acknowledged change is lost with all its disks",
+	"an action fails with its effect",
+	"an action fails without effect",
+	"an action hangs",
+	"an action is cancelled",
+	"an action times out",
+	"an entry is forged",
+	"crash during a sync, written=false",
+	"crash during a sync, written=true",
+	"entries refused at the door",
+	"entries served from disk",
+	"everything is at rest",
+	"false suspicion",
+	"the power fails",
+	"two peers are found equal",
+}
+
+// regressions are seeds that found a bug once, and what it was.
+var regressions = []struct {
+	cfg Config
+	bug string
+}{
+	{Config{Seed: 2, Peers: 5, Duration: 40 * time.Second}, "an announcement left before the sync and counted as holding the entry"},
+	{Config{Seed: 1, Peers: 5, Duration: 40 * time.Second}, "a step without an undo was undone"},
+	{Config{Seed: 7, Peers: 5, Duration: 40 * time.Second}, "the route to a deleted pod that had moved stayed"},
+	{Config{Seed: 20, Peers: 5, Duration: 40 * time.Second}, "the network was taken from containers that ran, after a partition"},
+	{Config{Seed: 33, Peers: 5, Duration: 40 * time.Second}, "the network was taken from containers that ran, after a partition"},
+	{Config{Seed: 6, Peers: 5, Duration: 40 * time.Second}, "memory was given away that containers still used, since they had not restarted smaller yet"},
+	{Config{Seed: 13, Peers: 5, Duration: 40 * time.Second}, "the network was taken from containers that went on until another machine was ready"},
+}
+
+// TestRegressions repeats the seeds that found a bug.
+func TestRegressions(t *testing.T) {
+	each(uint64(len(regressions)), func(i uint64) {
+		r := regressions[i-1]
+		if _, err := Run(r.cfg); err != nil {
+			t.Errorf("once: %s", r.bug)
+			report(t, err)
+		}
+	})
+}
+
+// TestSameSeedSameTrace is invariant 13.
+func TestSameSeedSameTrace(t *testing.T) {
+	hashes := map[string]uint64{}
+	for seed := uint64(1); seed <= 8; seed++ {
+		r, err := RunTwice(short(seed))
+		report(t, err)
+		if other, twice := hashes[r.TraceHash]; twice {
+			t.Errorf("seeds %d and %d give one trace: it says too little", seed, other)
+		}
+		hashes[r.TraceHash] = seed
+	}
+}
+
+// TestListeningChangesNothing: a trace that is printed is the trace of the same run.
+func TestListeningChangesNothing(t *testing.T) {
+	cfg := short(3)
+	silent, err := Run(cfg)
+	report(t, err)
+	var text strings.Builder
+	cfg.Trace = &text
+	told, err := Run(cfg)
+	report(t, err)
+	if told.TraceHash != silent.TraceHash || text.Len() == 0 {
+		t.Errorf("traces %s and %s, %d bytes of text", silent.TraceHash, told.TraceHash, text.Len())
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	for _, cfg := range []Config{
+		{Peers: 0, Duration: time.Second}, {Peers: MaxPeers + 1, Duration: time.Second},
+		{Peers: 3}, {Peers: 3, Duration: MaxDuration + 1},
+	} {
+		if _, err := Run(cfg); err == nil {
+			t.Errorf("%+v was taken", cfg)
+		}
+	}
+}
+
+// BenchmarkCalm measures how much faster than the real time a cluster without faults is.
+func BenchmarkCalm(b *testing.B) {
+	for b.Loop() {
+		begin := time.Now()
+		r, err := Run(Config{Seed: 1, Peers: 10, Duration: time.Minute, Calm: true})
+		if err != nil {
+			b.Fatal(err)
+		}
+		took := time.Since(begin).Seconds()
+		b.ReportMetric(float64(r.Figures.Events)/took, "events/s")
+		b.ReportMetric(r.Virtual.Seconds()/took, "virtual-s/s")
 	}
 }

@@ -34,6 +34,8 @@ type weather struct {
 	exit     time.Duration // mean life of a container; 0: for ever
 	trespass time.Duration // mean interval between writes by a loop that owns nothing of it
 
+	forge time.Duration // mean interval between entries in another's name
+
 	// people
 	edit   time.Duration // mean interval between what people do
 	join   time.Duration
@@ -55,6 +57,7 @@ func drawWeather(s source, calm bool) weather {
 	w.join = sometimes(s, 0.4, 10*time.Second, time.Minute)
 	w.remove = sometimes(s, 0.3, 20*time.Second, 2*time.Minute)
 	w.trespass = sometimes(s, 0.5, time.Second, 20*time.Second)
+	w.forge = sometimes(s, 0.3, time.Second, 20*time.Second)
 	return w
 }
 

@@ -54,6 +54,8 @@ type hooks struct {
 	verify crdt.Verifier
 	// unsynced says that a sync was reported and not done.
 	unsynced func(*machine) bool
+	// weather makes it likely that the bug shows.
+	weather func(*weather)
 }
 
 // newWorld founds a cluster; nothing runs yet.
@@ -72,6 +74,9 @@ func newWorld(cfg Config, h hooks) (*World, error) {
 		check: newSource(cfg.Seed, "check"), boot: newSource(cfg.Seed, "boot"),
 	}
 	w.weather = drawWeather(newSource(cfg.Seed, "weather"), cfg.Calm)
+	if h.weather != nil {
+		h.weather(&w.weather)
+	}
 	w.trace = newTrace(cfg.Trace)
 	w.net = newNetwork(w)
 	w.people = newPeople(w)
