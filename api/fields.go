@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -59,7 +60,20 @@ func (f Fields) Sub(prefix string) Fields {
 
 // Keys returns the keys of the map at prefix, unquoted and sorted. An empty prefix
 // stands for the top.
-func (f Fields) Keys(prefix string) []string { return f.index().keys(prefix) }
+func (f Fields) Keys(prefix string) []string {
+	if prefix != "" {
+		prefix += "."
+	}
+	var keys []string
+	for path := range f {
+		if rest, below := strings.CutPrefix(path, prefix); below {
+			raw, _, _ := cut(rest)
+			keys = append(keys, unescape(raw))
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
 
 // Paths returns all paths, sorted.
 func (f Fields) Paths() []string {

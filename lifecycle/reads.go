@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
@@ -78,11 +77,12 @@ func nextSegment(path string) (segment, rest string) {
 	return path, ""
 }
 
-// reading is what the steps of a graph read of one object: each field once, sorted by
-// its path, with its readers.
+// reading is what the steps of a graph read of one object: each field once, with its
+// readers.
 type reading struct {
 	fields []readField
-	buffer []byte // reused from hash to hash
+	order  []int32 // the places of the fields, sorted by path
+	buffer []byte  // reused from hash to hash
 }
 
 type readField struct {
@@ -92,7 +92,7 @@ type readField struct {
 
 // read sorts out who reads which of the object's fields.
 func (g *Graph) read(o *Object) reading {
-	r := reading{fields: make([]readField, 0, len(o.Fields)+4*len(o.Results)), buffer: make([]byte, 0, 1024)}
+	r := reading{fields: make([]readField, 0, len(o.Fields)+len(o.Results)), buffer: make([]byte, 0, 1024)}
 	for path, value := range o.Fields {
 		r.add(g, path, value)
 	}
@@ -101,11 +101,16 @@ func (g *Graph) read(o *Object) reading {
 			r.add(g, path, value)
 		}
 	}
-	slices.SortFunc(r.fields, func(a, b readField) int {
+	r.order = make([]int32, len(r.fields))
+	for i := range r.order {
+		r.order[i] = int32(i)
+	}
+	slices.SortFunc(r.order, func(i, j int32) int { // places move, strings don't
+		a, b := &r.fields[i], &r.fields[j]
 		if c := strings.Compare(a.path, b.path); c != 0 {
 			return c
 		}
-		return cmp.Compare(a.value, b.value)
+		return strings.Compare(a.value, b.value)
 	})
 	return r
 }
@@ -121,7 +126,7 @@ func (r *reading) add(g *Graph, path, value string) {
 // stand before what they measure, so that no two readings look alike.
 func (r *reading) hash(reader int, place string) [32]byte {
 	b := appendText(r.buffer[:0], place)
-	for i := range r.fields {
+	for _, i := range r.order {
 		if f := &r.fields[i]; f.readers.has(reader) {
 			b = appendText(appendText(b, f.path), f.value)
 		}

@@ -33,6 +33,23 @@ func BenchmarkEvaluateEdited(b *testing.B) {
 	}
 }
 
+// BenchmarkPlan is what foretelling an edit that moves nothing costs.
+func BenchmarkPlan(b *testing.B) {
+	l := newLife(b, "Pod", whole("Pod"))
+	l.settle()
+	before := l.o
+	edited := whole("Pod")
+	edited["spec.containers.x.args"] = `["other"]`
+	l.edit(edited)
+	env := l.env()
+	b.ReportAllocs()
+	for b.Loop() {
+		if steps := l.g.Plan(before, l.o, "ready", env, l.cluster, l.derived); len(steps) != 8 {
+			b.Fatalf("%d steps", len(steps))
+		}
+	}
+}
+
 // restingPod is a pod with two containers whose every step is done.
 func restingPod(tb testing.TB) (*lifecycle.Graph, *lifecycle.Object, lifecycle.Env) {
 	g, err := lifecycle.NewGraph("Pod", PodTargets(), Pod())
