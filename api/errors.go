@@ -18,6 +18,7 @@ const (
 	DataDirInUse        = "DataDirInUse"
 	DataDirNewer        = "DataDirNewer"
 	DiskFull            = "DiskFull"
+	FeedbackSpent       = "FeedbackSpent"
 	ImageNotFound       = "ImageNotFound"
 	ImagePlatform       = "ImagePlatform"
 	Internal            = "Internal"
@@ -50,6 +51,7 @@ const (
 	TokenUsed           = "TokenUsed"
 	TooLarge            = "TooLarge"
 	Unauthorized        = "Unauthorized"
+	UndoFailed          = "UndoFailed"
 	WrongCluster        = "WrongCluster"
 	WrongOwner          = "WrongOwner"
 )
@@ -86,6 +88,7 @@ var codes = []Code{
 	{DataDirInUse, "Another peer is running on the data directory.", "Stop that peer, or give this one another data directory."},
 	{DataDirNewer, "A newer version of the program wrote the data directory.", "Run that version or a later one."},
 	{DiskFull, "The disk that holds the data directory is full.", "Free some space; writing goes on by itself."},
+	{FeedbackSpent, "What stands further down changed a step again and again since the last edit, so that it now waits longer each time.", "Read with `peer events` what the two answer each other, and settle it with an edit."},
 	{ImageNotFound, "The image is neither on the machine nor in its registry.", "Check the reference, or load the image with `peer image load`."},
 	{ImagePlatform, "The image is not made for the machine's architecture.", "Build it for that architecture, or require a label that only fitting machines have."},
 	{Internal, "The program met a state that it should never be in.", "Report it with the message and the peer's log."},
@@ -118,6 +121,7 @@ var codes = []Code{
 	{TokenUsed, "The token was used before, and each works once.", "Make a new one with `peer invite`."},
 	{TooLarge, "The spec is larger than the limit.", "Move large values into the image or a volume."},
 	{Unauthorized, "The credentials are missing or do not suffice.", "Use other credentials, or ask who administers the registry or the cluster."},
+	{UndoFailed, "A step could not be taken back; that is tried again with a growing delay.", "Mend what the message names, or pass the step over with `peer switch --skip`."},
 	{WrongCluster, "The token or the peer belongs to another cluster.", "Use a token of the cluster that the address belongs to."},
 	{WrongOwner, "The field belongs to another writer.", "Ask `peer explain` who owns the field, and change what that owner reads."},
 }

@@ -2,6 +2,8 @@ package lifecycle
 
 import (
 	"time"
+
+	"starling.dev/starling/api"
 )
 
 // Env is what the engine must know beside the object itself.
@@ -131,10 +133,10 @@ func (e *Evaluation) Step(name string) (StepState, bool) {
 const Deleted = "deleted"
 
 // CodeSilent is the code of a step that waits for a machine which does not answer.
-const CodeSilent = "MachineSilent"
+const CodeSilent = api.MachineSilent
 
 // UndoFailed is the code of a step whose undo failed; it is tried again with backoff.
-const UndoFailed = "UndoFailed"
+const UndoFailed = api.UndoFailed
 
 // Evaluate computes where every step of the object stands, what this peer must
 // start, and when to look again. It is pure, and its cost depends on the object only.

@@ -1,13 +1,17 @@
 package lifecycle
 
-import "time"
+import (
+	"time"
+
+	"starling.dev/starling/api"
+)
 
 // DefaultBudget is how often in a row feedback may run a step again in one generation
 // before it has to wait.
 const DefaultBudget = 8
 
 // FeedbackSpent is the code of a step that waits because its feedback budget is spent.
-const FeedbackSpent = "FeedbackSpent"
+const FeedbackSpent = api.FeedbackSpent
 
 // Feedback counts how often what stands further down made a step run again. A
 // generation is told by everything else that the step reads: an edit, or a machine that

@@ -8,7 +8,7 @@ import (
 )
 
 // CodeTimedOut is the code of a step that waited longer than its timeout.
-const CodeTimedOut = "TimedOut"
+const CodeTimedOut = api.TimedOut
 
 // Child is another object that a step owns: the one of a slot. Its key derives from the
 // parent's identity and the slot, so that two peers that both make it make one name.
