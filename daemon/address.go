@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"starling.dev/starling/api"
@@ -40,24 +41,33 @@ func isOwn(a netip.Addr) bool {
 	return false
 }
 
-// ownAddresses lists the addresses of this machine, IPv4 first.
+// ownAddresses lists the addresses of this machine, IPv4 first, but those of tunnels
+// last: nobody outside may know of them.
 func ownAddresses() []netip.Addr {
-	list, err := net.InterfaceAddrs()
+	links, err := net.Interfaces()
 	if err != nil {
 		return nil
 	}
-	var v4, v6 []netip.Addr
-	for _, a := range list {
-		p, err := netip.ParsePrefix(a.String())
-		switch {
-		case err != nil:
-		case p.Addr().Is4():
-			v4 = append(v4, p.Addr())
-		default:
-			v6 = append(v6, p.Addr())
+	var list [3][]netip.Addr
+	for _, link := range links {
+		addrs, err := link.Addrs()
+		if err != nil {
+			continue // the interface has just gone
+		}
+		for _, a := range addrs {
+			p, err := netip.ParsePrefix(a.String())
+			switch {
+			case err != nil:
+			case link.Flags&net.FlagPointToPoint != 0:
+				list[2] = append(list[2], p.Addr())
+			case p.Addr().Is4():
+				list[0] = append(list[0], p.Addr())
+			default:
+				list[1] = append(list[1], p.Addr())
+			}
 		}
 	}
-	return append(v4, v6...)
+	return slices.Concat(list[:]...)
 }
 
 // setAddress notes the address, and has the machine's inventory read again if it is

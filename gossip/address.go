@@ -11,7 +11,8 @@ import (
 // addresses reads this machine's addresses and routes. It is an interface so that
 // tests can move a machine.
 type addresses interface {
-	// Own lists the machine's addresses.
+	// Own lists the machine's addresses, those of tunnels last: nobody outside may know
+	// of a tunnel, such as the one that translates for this machine's own pods.
 	Own() ([]netip.Addr, error)
 	// Towards returns the address that packets to a target leave from.
 	Towards(target netip.Addr) (netip.Addr, error)
@@ -21,17 +22,29 @@ type hostAddresses struct{}
 
 // Own lists the addresses of all interfaces.
 func (hostAddresses) Own() ([]netip.Addr, error) {
-	list, err := net.InterfaceAddrs()
+	links, err := net.Interfaces()
 	if err != nil {
-		return nil, fmt.Errorf("list the machine's addresses: %w", err)
+		return nil, fmt.Errorf("list the machine's interfaces: %w", err)
 	}
-	var own []netip.Addr
-	for _, a := range list {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			own = append(own, p.Addr().Unmap())
+	var own, tunnels []netip.Addr
+	for _, link := range links {
+		list, err := link.Addrs()
+		if err != nil {
+			continue // the interface has just gone
+		}
+		into := &own
+		if link.Flags&net.FlagPointToPoint != 0 {
+			into = &tunnels
+		}
+		for _, a := range list {
+			if p, err := netip.ParsePrefix(a.String()); err == nil {
+				*into = append(*into, p.Addr().Unmap())
+			}
 		}
 	}
-	return own, nil
+	slices.SortFunc(own, netip.Addr.Compare)
+	slices.SortFunc(tunnels, netip.Addr.Compare)
+	return append(own, tunnels...), nil
 }
 
 // Towards asks the kernel's routes by connecting a UDP socket, which sends nothing.
@@ -132,11 +145,11 @@ func (a *advertised) pick(targets, own []netip.Addr) (addr netip.Addr, proven bo
 		}
 	}
 	own = slices.DeleteFunc(slices.Clone(own), func(o netip.Addr) bool { return !usable(o) })
-	slices.SortFunc(own, func(x, y netip.Addr) int {
-		if x.IsLoopback() != y.IsLoopback() {
-			return map[bool]int{true: 1, false: -1}[x.IsLoopback()]
+	slices.SortStableFunc(own, func(x, y netip.Addr) int {
+		if x.IsLoopback() == y.IsLoopback() {
+			return 0
 		}
-		return x.Compare(y)
+		return map[bool]int{true: 1, false: -1}[x.IsLoopback()]
 	})
 	if len(own) == 0 {
 		return netip.Addr{}, false
