@@ -102,7 +102,7 @@ type PodStatus struct {
 	Namespace  string            // path of the network namespace
 	Volumes    map[string]string // path by volume
 	Containers []ContainerState  // sorted by name
-	Fence      int64 // of a leased pod; 0: it has none
+	Fence      int64             // of a leased pod; 0: it has none
 	Running    bool
 	Ready      bool
 }

@@ -36,9 +36,11 @@ type Daemon struct {
 	transport  *gossip.Transport
 	network    *linux.Network
 	translator *clat.Device
+	follower   *follower
 	// untranslated is why this machine has no NAT64; nil while it has one.
 	untranslated atomic.Pointer[error]
 	runtime      *oci.Runtime
+	leases       *oci.Leases
 	facts        *facts
 	programs     *server.Programs
 	tasks        []Task
@@ -74,7 +76,7 @@ func (d *Daemon) build(ctx context.Context) error {
 		return err
 	}
 	for _, part := range []func(context.Context) error{
-		d.buildTranslator, d.buildNetwork, d.buildRuntime, d.buildLoop,
+		d.buildTranslator, d.buildNetwork, d.buildFollower, d.buildNames, d.buildRuntime, d.buildLoop,
 		func(context.Context) error { return d.buildGossip(name) },
 		d.buildServer,
 	} {
@@ -104,11 +106,12 @@ func (d *Daemon) buildNetwork(context.Context) (err error) {
 func (d *Daemon) buildLoop(context.Context) (err error) {
 	h := &host{
 		images: d.runtime.Images(), containers: d.runtime.Containers(), network: podNetwork{d.network, d.translator, &d.untranslated},
-		volumes: &volumes{dir: d.cfg.Data + "/volumes"}, facts: d.facts, programs: foreign{d.programs},
+		volumes: &volumes{dir: d.cfg.Data + "/volumes"}, facts: d.facts, leases: d.leases, programs: foreign{d.programs},
 	}
 	o := &opener{home: d.home, verifier: d.verifier}
 	d.loop, err = peer.NewLoop(peer.LoopConfig{
 		Open: o.open, Transport: lazyTransport{d}, Host: h, Verifier: d.verifier, Logger: d.cfg.Logger.With("part", "core"),
+		Boot: oci.BootTime,
 	})
 	d.add(d.loop, named("volumes", h.volumes.Run), named("exits", d.watchExits), named("network repair", d.network.Run), named("sweep", d.sweep), d.prober())
 	return err
@@ -128,7 +131,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		})
 	}
 	err := group.Wait()
-	return errors.Join(err, d.runtime.Close(), d.network.Close(), d.home.store.Close())
+	return errors.Join(err, d.runtime.Close(), d.follower.table.Close(), d.network.Close(), d.home.store.Close())
 }
 
 // lazyTransport lets the loop be built before the transport that feeds it.

@@ -15,6 +15,7 @@ import (
 
 	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/loops"
+	"starling.dev/starling/oci"
 	"starling.dev/starling/peer"
 	"starling.dev/starling/server"
 )
@@ -27,6 +28,7 @@ type host struct {
 	volumes    *volumes
 	facts      *facts
 	programs   foreign
+	leases     *oci.Leases
 }
 
 func (h *host) Images() loops.Images         { return h.images }
@@ -34,6 +36,7 @@ func (h *host) Containers() loops.Containers { return h.containers }
 func (h *host) Network() loops.Network       { return h.network }
 func (h *host) Volumes() loops.Volumes       { return h.volumes }
 func (h *host) Facts() loops.Facts           { return h.facts }
+func (h *host) Leases() loops.Leases         { return h.leases }
 func (h *host) Foreign() loops.Foreign       { return h.programs }
 
 // foreign calls the loops that are attached to this peer.

@@ -18,6 +18,10 @@ import (
 	"starling.dev/starling/peer"
 )
 
+// leaseDir is where the ends of leases stand: like the clock that they are of, it begins
+// anew with the machine.
+const leaseDir = "/run/starling/leases"
+
 // buildRuntime uses the system's containerd if there is one, else one that this peer
 // supervises.
 func (d *Daemon) buildRuntime(ctx context.Context) error {
@@ -32,13 +36,16 @@ func (d *Daemon) buildRuntime(ctx context.Context) error {
 	}
 	d.runtime, err = oci.New(oci.Config{
 		Logger: log, Socket: socket, Namespace: d.cfg.Namespace, StateDir: filepath.Join(d.cfg.Data, "pods"),
-		LoggerPath: self, PlainHTTP: d.cfg.Registries, Fetcher: fetcher{d},
+		LoggerPath: self, PlainHTTP: d.cfg.Registries, Fetcher: fetcher{d}, BeforeStop: d.follower.Drain,
 	})
 	if err != nil {
 		return err
 	}
 	d.facts.version = d.runtime.Version
-	return nil
+	d.leases, err = oci.NewLeases(oci.LeaseConfig{
+		Logger: log, Dir: filepath.Join(leaseDir, d.cfg.Namespace), Namespace: d.cfg.Namespace, GuardPath: self,
+	})
+	return err
 }
 
 func (d *Daemon) containerd(ctx context.Context) (socket string, err error) {

@@ -35,6 +35,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == "guard" {
+		if err := RunGuard(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(runTests(m))
 }
 

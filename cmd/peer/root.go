@@ -28,7 +28,7 @@ func rootCommand(c *cli) *cobra.Command {
 		machineCommand(c), inviteCommand(c), imageCommand(c), doctorCommand(c), debugCommand(c),
 		alias(statusCommand(c), "describe [OBJ]"), alias(planCommand(c), "diff"),
 		upCommand(), joinCommand(), installCommand(), leaveCommand(), labCommand(),
-		loggerCommand(oci.RunLogger), demoImageCommand(),
+		loggerCommand(oci.RunLogger), guardCommand(oci.RunGuard), demoImageCommand(),
 		exitCodesTopic(),
 	)
 	return root

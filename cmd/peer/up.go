@@ -81,6 +81,14 @@ func joinCommand() *cobra.Command {
 	return c
 }
 
+// guardCommand is the process that kills a leased pod's containers when its lease ends.
+func guardCommand(run func([]string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: "guard ARG", Hidden: true, DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error { return run(args) },
+	}
+}
+
 // loggerCommand is the process that takes a container's output.
 func loggerCommand(run func([]string) error) *cobra.Command {
 	return &cobra.Command{
