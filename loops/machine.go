@@ -164,6 +164,7 @@ func MachineReadiness() lifecycle.Loop {
 		Kind: "Machine",
 		Steps: []lifecycle.Step{{
 			Name:     "ready",
+			Goal:     true,
 			Requires: []string{"inventory", "runtime", "routes"},
 			Where:    lifecycle.OnMachine,
 			Outputs:  []string{"status.ready"},

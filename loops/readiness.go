@@ -14,6 +14,7 @@ func Readiness() lifecycle.Loop {
 		Kind: "Pod",
 		Steps: []lifecycle.Step{{
 			Name:     "ready",
+			Goal:     true,
 			Requires: []string{"running"},
 			Where:    lifecycle.OnMachine,
 			Reads:    []string{"status.machine", "status.running", "probed"},
