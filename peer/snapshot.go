@@ -1,0 +1,98 @@
+package peer
+
+import (
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/lifecycle"
+)
+
+// snapshot turns the folded object into what the lifecycle engine reads.
+func (e *engine) snapshot(t *tracked) *lifecycle.Object {
+	o, ok := e.c.journal.state.Object(t.ref)
+	if !ok {
+		return nil
+	}
+	registers := o.Registers()
+	snap := &lifecycle.Object{
+		Key: api.Key(t.ref), ID: shortID(o), Rev: o.Number(),
+		Fields: t.kind.Effective(e.spec(t, o)), Deleted: o.Deleted(),
+		Results: make(map[string]lifecycle.Result, len(registers)),
+	}
+	for step, r := range registers {
+		snap.Results[step] = e.result(r)
+	}
+	return snap
+}
+
+// spec is what the object runs by. Concurrent edits may merge into a spec that is not
+// valid: then the last valid one of those that were merged goes on, until somebody
+// settles it.
+func (e *engine) spec(t *tracked, o *crdt.Object) api.Fields {
+	merged := api.Fields(o.Values())
+	t.invalid = nil
+	heads := o.Heads()
+	if len(heads) < 2 || t.kind.Validate == nil {
+		return merged
+	}
+	if t.invalid = t.kind.Validate(merged); len(t.invalid) == 0 {
+		return merged
+	}
+	slices.SortFunc(heads, func(a, b crdt.ID) int {
+		ra, _ := o.Rev(a)
+		rb, _ := o.Rev(b)
+		return cmp.Or(cmp.Compare(rb.Stamp, ra.Stamp), b.Compare(a))
+	})
+	for _, head := range heads {
+		spec, err := o.SpecAt(head)
+		if err == nil && len(t.kind.Validate(spec)) == 0 {
+			return withLifecycle(spec, merged)
+		}
+	}
+	return merged
+}
+
+// withLifecycle is a spec of one rev with the lifecycle as it is now.
+func withLifecycle(spec map[string]string, now api.Fields) api.Fields {
+	fields := api.Fields(spec)
+	for path, v := range now {
+		if api.Below(path, "lifecycle") {
+			fields[path] = v
+		}
+	}
+	return fields
+}
+
+// shortID is an object's identity as steps and machines see it.
+func shortID(o *crdt.Object) string {
+	id := o.ID()
+	return hex.EncodeToString(id[:8])
+}
+
+func (e *engine) result(r crdt.Register) lifecycle.Result {
+	return lifecycle.Result{
+		Attempt: r.Attempt, Phase: lifecycle.Phase(r.Phase), Reads: r.Reads,
+		Executor: e.c.nameOf(r.Executor),
+		Queued:   fromMillis(r.Queued), Ready: fromMillis(r.Ready),
+		Started: fromMillis(r.Started), Finished: fromMillis(r.Finished),
+		Outputs: r.Outputs, Code: r.Code, Message: r.Message,
+		Failures: int(r.Failures), RetryAt: fromMillis(r.RetryAt),
+	}
+}
+
+func fromMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+func unquote(v string) string {
+	if len(v) >= 2 && v[0] == '"' {
+		return v[1 : len(v)-1]
+	}
+	return v
+}
