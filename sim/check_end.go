@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"starling.dev/starling/api"
-	"starling.dev/starling/crdt"
 	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/peer"
 )
