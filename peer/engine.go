@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
 	"time"

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"encoding/hex"
 	"slices"
 	"time"
