@@ -34,7 +34,9 @@ func (d *Daemon) runTranslator(ctx context.Context) error {
 }
 
 // repairNetwork puts back what belongs to the network, but is not the Network's.
-func (d *Daemon) repairNetwork() error { return d.translator.Repair() }
+func (d *Daemon) repairNetwork() error {
+	return errors.Join(d.translator.Repair(), d.follower.repair(context.Background()))
+}
 
 // podNetwork is the machine's network with a way to IPv4 for pods that have none of
 // their own.

@@ -85,6 +85,7 @@ func (d *Daemon) member(m gossip.Member) {
 		return
 	}
 	d.post(peer.Membership{Machine: m.ID, Alive: m.Status == gossip.Alive})
+	d.follower.nudge()
 	d.choosePeers()
 }
 

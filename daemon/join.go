@@ -85,7 +85,7 @@ func (d *Daemon) purge(ctx context.Context) error {
 	if err := d.buildNetwork(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(d.network.Purge(ctx), clat.Purge(clat.Config{})); err != nil {
+	if err := errors.Join(d.network.Purge(ctx), clat.Purge(clat.Config{}), d.purgeServices()); err != nil {
 		return fmt.Errorf("remove the pods' networks: %w", err)
 	}
 	if err := d.buildRuntime(ctx); err != nil {

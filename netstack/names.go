@@ -26,6 +26,16 @@ var Gateway = netip.MustParseAddr("fe80::1")
 // namePrefix begins every name of ours that a person may meet.
 const namePrefix = "starling"
 
+// Domain is what all names of the cluster are below; see package dns.
+const Domain = "cluster"
+
+// Resolv returns the resolv.conf of a pod of the namespace: a lone name is one of its
+// own namespace, a service or a pod.
+func Resolv(server netip.Addr, namespace string) string {
+	return fmt.Sprintf("nameserver %s\nsearch %s.svc.%s %s.pod.%s svc.%s %s\n",
+		server, namespace, Domain, namespace, Domain, Domain, Domain)
+}
+
 var partPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,96}$`)
 
 // CheckName reports why a scope or a pod's ID can't be part of a name.

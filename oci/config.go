@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,6 +36,9 @@ type Config struct {
 	Credentials func(host string) (user, secret string, err error)
 	// Fetcher is asked for an image before its registry is; optional.
 	Fetcher Fetcher
+	// BeforeStop is called before a running container of a pod is asked to end, and the
+	// request waits for it: it takes the pod out of what sends it work. Optional.
+	BeforeStop func(ctx context.Context, podID string) error
 	// Log bounds each container's log; the zero value is 4 segments of 1 MiB.
 	Log LogLimits
 }

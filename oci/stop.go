@@ -22,6 +22,9 @@ func (r *Runtime) stop(ctx context.Context, rec record) error {
 	if rec.Phase != phaseRunning && rec.Phase != phaseCreated {
 		return nil
 	}
+	if err := r.drain(ctx, rec); err != nil {
+		return err
+	}
 	if err := r.setLabels(ctx, rec.ID, map[string]string{labelStopping: "true"}); err != nil {
 		return err
 	}
@@ -34,6 +37,17 @@ func (r *Runtime) stop(ctx context.Context, rec record) error {
 	}
 	if err := endTask(ctx, task, rec); err != nil {
 		return fmt.Errorf("stop container %s: %w", rec.ID, err)
+	}
+	return nil
+}
+
+// drain lets others stop sending work to a container that has time to end.
+func (r *Runtime) drain(ctx context.Context, rec record) error {
+	if r.cfg.BeforeStop == nil || rec.Phase != phaseRunning || rec.Stop.Grace == 0 {
+		return nil
+	}
+	if err := r.cfg.BeforeStop(ctx, rec.PodID); err != nil {
+		return fmt.Errorf("take pod %s out of its services: %w", rec.PodName, err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
@@ -30,7 +31,7 @@ func (n *Network) Run(ctx context.Context) error {
 
 	changed := make(chan struct{}, 1) // one pending change stands for any number
 	g, ctx := errgroup.WithContext(ctx)
-	for _, w := range []watch{{unix.NETLINK_ROUTE, routing, concerns}, {unix.NETLINK_NETFILTER, tables, anyChange}} {
+	for _, w := range []watch{{unix.NETLINK_ROUTE, routing, concerns}, {unix.NETLINK_NETFILTER, tables, foreignTransaction}} {
 		f, err := n.host.listen(w)
 		if err != nil {
 			return err
@@ -104,6 +105,27 @@ func (w watch) anyMatters(b []byte) bool {
 }
 
 func anyChange(uint16, []byte) bool { return true }
+
+// foreignTransaction tells transactions of other processes: the kernel ends each with a
+// message that names the thread which made it. Our own need no repair, and services of
+// ours may change often.
+func foreignTransaction(kind uint16, payload []byte) bool {
+	const newGeneration = unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_NEWGEN
+	if kind != newGeneration {
+		return false
+	}
+	attrs, err := nl.ParseRouteAttr(payload[min(nl.SizeofNfgenmsg, len(payload)):])
+	if err != nil {
+		return true
+	}
+	for _, a := range attrs {
+		if a.Attr.Type == unix.NFTA_GEN_PROC_PID && len(a.Value) >= 4 {
+			_, err := os.Stat(fmt.Sprintf("/proc/self/task/%d", binary.BigEndian.Uint32(a.Value)))
+			return err != nil
+		}
+	}
+	return true
+}
 
 // concerns tells what could take something of ours away, or could move an uplink.
 func concerns(kind uint16, payload []byte) bool {

@@ -72,3 +72,20 @@ func (d *Directory) PodsOn(machine string) []netip.Addr {
 	slices.SortFunc(list, netip.Addr.Compare)
 	return list
 }
+
+// ServicesOf returns the services that select a pod, ready or not.
+func (d *Directory) ServicesOf(k Key) []Service {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	p, ok := d.pods[k]
+	if !ok {
+		return nil
+	}
+	var list []Service
+	for name := range d.servicesIn[k.Namespace] {
+		if s := d.services[Key{k.Namespace, name}]; s.selects(p) {
+			list = append(list, s)
+		}
+	}
+	return list
+}

@@ -1,0 +1,261 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"starling.dev/starling/lifecycle"
+	"starling.dev/starling/loops"
+	"starling.dev/starling/netstack"
+	"starling.dev/starling/netstack/linux/services"
+	"starling.dev/starling/netstack/service"
+	"starling.dev/starling/peer"
+)
+
+// follower keeps the directory of names, and the machine's table of services, in step
+// with the core's state.
+type follower struct {
+	log       *slog.Logger
+	query     func(ctx context.Context, do func(*peer.Core)) error
+	turned    func() <-chan struct{}
+	graph     *lifecycle.Graph // of pods
+	self      string           // this machine
+	directory *service.Directory
+	table     *services.Table
+	nudged    chan struct{} // holds one: something changed that is no turn
+
+	// mu is held while the state is taken in and applied. It guards what follows.
+	mu       sync.Mutex
+	seen     view
+	local    []netip.Addr
+	inStep   bool // the kernel's table was brought in step since it was last in doubt
+	left     map[netip.Addr]time.Time
+	draining map[string]time.Time // by pod's ID: until when it is kept out of services
+	recheck  bool                 // look at all pods again: draining is other than before
+}
+
+// view is what the core showed last. Objects and slices of the core never change.
+type view struct {
+	pods, services, machines []*lifecycle.Object
+	silent                   map[string]bool
+	synced                   bool
+}
+
+const (
+	// pauseAfter bounds how often the state is taken in: a burst of turns is one change.
+	pauseAfter = 20 * time.Millisecond
+	// again is how soon something that failed, or was not complete, is looked at again.
+	again = time.Second
+)
+
+// Run follows the state until the context ends.
+func (f *follower) Run(ctx context.Context) error {
+	for {
+		turned := f.turned()
+		var retry <-chan time.Time
+		if err := f.step(ctx); err != nil && ctx.Err() == nil {
+			f.log.Warn("services are not up to date on this machine", "error", err, "again", again)
+			retry = time.After(again)
+		} else if due := f.due(); due > 0 {
+			retry = time.After(due)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-turned:
+		case <-f.nudged:
+		case <-retry:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pauseAfter):
+		}
+	}
+}
+
+// due is when to look again although nothing changed; 0: never.
+func (f *follower) due() (in time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.seen.synced {
+		in = again
+	}
+	for _, until := range f.draining {
+		if left := max(time.Until(until), pauseAfter); in == 0 || left < in {
+			in = left
+		}
+	}
+	return in
+}
+
+// String names the task.
+func (f *follower) String() string { return "services" }
+
+// nudge has the state looked at although no turn wrote anything.
+func (f *follower) nudge() {
+	select {
+	case f.nudged <- struct{}{}:
+	default:
+	}
+}
+
+// step takes in what changed since the last time.
+func (f *follower) step(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.stepLocked(ctx)
+}
+
+func (f *follower) stepLocked(ctx context.Context) error {
+	now := view{silent: map[string]bool{}}
+	err := f.query(ctx, func(c *peer.Core) {
+		now.pods, now.services, now.machines = c.Objects("Pod"), c.Objects("Service"), c.Objects("Machine")
+		now.synced = c.Synced()
+		for _, m := range c.Members() {
+			now.silent[m.Name] = !m.Alive
+		}
+	})
+	if err != nil {
+		return err
+	}
+	f.endDrains()
+	change := f.compare(now)
+	departed := f.addressesOf(change.GonePods)
+	f.seen, f.recheck = now, false
+	effect := f.directory.Update(change)
+	f.noteLeft(effect)
+	if err := f.apply(ctx, effect); err != nil {
+		f.inStep = false
+		return err
+	}
+	return f.forget(effect, departed)
+}
+
+// apply brings the kernel's table in step.
+func (f *follower) apply(ctx context.Context, e service.Effect) error {
+	local := f.directory.PodsOn(f.self)
+	if !f.inStep {
+		var all []service.Forward
+		for _, s := range f.directory.Services() {
+			all = append(all, s.Forwards()...)
+		}
+		if err := f.table.Sync(ctx, all, local); err != nil {
+			return err
+		}
+		f.inStep = true
+		return nil
+	}
+	var set []service.Forward
+	var gone []service.Where
+	for _, d := range e.Services {
+		s, g := d.Changes()
+		set, gone = append(set, s...), append(gone, g...)
+	}
+	if err := f.table.Update(set, gone); err != nil {
+		return err
+	}
+	return f.table.SetLocal(local)
+}
+
+// repair brings the table in step with what is known, whatever somebody did to it.
+func (f *follower) repair(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.inStep {
+		return nil // it is on the way anyhow
+	}
+	f.inStep = false
+	return f.apply(ctx, service.Effect{})
+}
+
+// forget ends what the kernel remembers of pods that have left: UDP flows at once, since
+// they have no end of their own, and all connections when the pod is gone.
+func (f *follower) forget(e service.Effect, departed []netip.Addr) error {
+	var left []netip.Addr
+	for _, d := range e.Services {
+		left = append(left, leavers(d)...)
+	}
+	if _, err := f.table.Forget(left, true); err != nil {
+		return err
+	}
+	_, err := f.table.Forget(departed, false)
+	return err
+}
+
+// addressesOf are the addresses that pods have in the directory.
+func (f *follower) addressesOf(pods []service.Key) (list []netip.Addr) {
+	for _, k := range pods {
+		if p, ok := f.directory.Pod(k); ok && p.Address.IsValid() {
+			list = append(list, p.Address)
+		}
+	}
+	return list
+}
+
+// leavers are the endpoints that a service had and has no more.
+func leavers(d service.Difference) (gone []netip.Addr) {
+	now := map[netip.Addr]bool{}
+	for _, e := range d.After.Endpoints {
+		now[e.Address] = true
+	}
+	for _, e := range d.Before.Endpoints {
+		if !now[e.Address] {
+			gone = append(gone, e.Address)
+		}
+	}
+	return gone
+}
+
+// buildFollower makes what follows the state.
+func (d *Daemon) buildFollower(context.Context) error {
+	kinds, err := peer.Kinds()
+	if err != nil {
+		return err
+	}
+	name, err := d.home.name()
+	if err != nil {
+		return err
+	}
+	table, err := d.serviceTable()
+	if err != nil {
+		return err
+	}
+	d.follower = &follower{
+		log: d.cfg.Logger.With("part", "services"), graph: kinds["Pod"].Graph, self: name,
+		query:     func(ctx context.Context, do func(*peer.Core)) error { return d.loop.Query(ctx, do) },
+		turned:    func() <-chan struct{} { return d.loop.Turned() },
+		directory: service.NewDirectory(), table: table, nudged: make(chan struct{}, 1),
+		left: map[netip.Addr]time.Time{}, draining: map[string]time.Time{},
+	}
+	d.add(d.follower)
+	return nil
+}
+
+// entry is a pod as the directory shows it: one that drains is kept out of services.
+func (f *follower) entry(o *lifecycle.Object) service.Pod {
+	p := loops.PodEntry(o, f.graph)
+	if _, ok := f.draining[o.ID]; ok && !p.Serving {
+		delete(f.draining, o.ID) // the state shows by now why it drains
+	} else if ok {
+		p.Serving = false
+	}
+	return p
+}
+
+func (d *Daemon) serviceTable() (*services.Table, error) {
+	return services.New(services.Config{Prefix: netstack.ServicePrefix(d.facts.cluster), Source: netstack.MachineAddress(d.facts.own)})
+}
+
+// purgeServices removes the machine's table of services.
+func (d *Daemon) purgeServices() error {
+	table, err := d.serviceTable()
+	if err != nil {
+		return err
+	}
+	return errors.Join(table.Purge(), table.Close())
+}
