@@ -26,7 +26,7 @@ type Happened struct {
 
 // recent keeps the latest results in the order of their clocks, not of their arrival.
 type recent struct {
-	list    []Happened
+	list    []*Happened
 	arrived uint64
 }
 
@@ -35,12 +35,15 @@ func (r *recent) note(c *Core, ch crdt.Change) {
 		if op.Kind != crdt.OpResult || op.Register == nil {
 			continue
 		}
+		if len(r.list) >= maxEvents && ch.HLC < r.list[0].HLC {
+			continue // older than all that are kept
+		}
 		r.arrived++
-		h := Happened{
+		h := &Happened{
 			Arrived: r.arrived, Key: api.Key(ch.Object), HLC: ch.HLC, Loop: strings.TrimPrefix(ch.Author, "loop:"),
 			Step: op.Path, Machine: c.nameOf(op.Register.Executor), Register: *op.Register,
 		}
-		i, _ := slices.BinarySearchFunc(r.list, h, func(a, b Happened) int {
+		i, _ := slices.BinarySearchFunc(r.list, h, func(a, b *Happened) int {
 			if a.HLC <= b.HLC {
 				return -1
 			}
@@ -58,7 +61,7 @@ func (r *recent) note(c *Core, ch crdt.Change) {
 func (c *Core) Events(after uint64) (list []Happened, latest uint64) {
 	for _, h := range c.journal.recent.list {
 		if h.Arrived > after {
-			list = append(list, h)
+			list = append(list, *h)
 		}
 	}
 	return list, c.journal.recent.arrived

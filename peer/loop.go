@@ -299,40 +299,6 @@ func (d *driver) send(e Envelope) {
 	}
 }
 
-// serveBytes bounds what is read from disk for one message, ServeLimit what one Pull
-// is answered with.
-const (
-	serveBytes = 1 << 20
-	ServeLimit = 8 << 20
-)
-
-// serve sends ranges of the log, as far as one answer goes.
-func (d *driver) serve(s Serve) {
-	var batches [][]byte
-	size, sent := 0, 0
-	for _, r := range s.Ranges {
-		if sent+size >= ServeLimit {
-			break
-		}
-		got, err := d.disk.ReadRange(r, serveBytes)
-		if err != nil {
-			d.l.cfg.Logger.Warn("can't read the log", "actor", r.Actor, "from", r.From, "error", err)
-			continue
-		}
-		for _, raw := range got {
-			if size+len(raw) > serveBytes {
-				d.send(Envelope{s.To, Push{Batches: batches, Fresh: s.Fresh}})
-				sent += size
-				batches, size = nil, 0
-			}
-			batches, size = append(batches, raw), size+len(raw)
-		}
-	}
-	if len(batches) > 0 {
-		d.send(Envelope{s.To, Push{Batches: batches, Fresh: s.Fresh, Last: true}})
-	}
-}
-
 // start runs an action in a goroutine of its own; its end is an event.
 func (d *driver) start(ctx context.Context, a Action) {
 	ctx, cancel := context.WithTimeout(ctx, a.Timeout)

@@ -10,8 +10,10 @@ import (
 // syncEvery is the period of anti-entropy with one peer of the view.
 const syncEvery = time.Second
 
-// pullPatience is how long an answer to a Pull may take before somebody else is asked.
-const pullPatience = 2 * time.Second
+// pullPatience is how long an answer to a Pull may take to go on before it counts as
+// lost. A link that is dead is noticed elsewhere; asking a slow peer twice makes it
+// slower.
+const pullPatience = 5 * time.Second
 
 // maxRanges bounds the ranges of one Pull or answer.
 const maxRanges = 1024
@@ -38,19 +40,29 @@ type replicator struct {
 	changed map[crdt.ActorID]uint64
 	equal   map[crdt.MachineID]uint64
 	pulls   map[crdt.ActorID]pull
+	// asking holds the Pull that a machine has not answered. Invariant: one at a time is
+	// on its way to a machine, or each of several answers would ask on for the same
+	// entries.
+	asking map[crdt.MachineID]asking
 }
 
-// pull is a range that was asked for.
+// asking is a Pull that was sent: until when its answer may take, and how many entries
+// were missing then.
+type asking struct {
+	due     time.Time
+	missing uint64
+}
+
+// pull is what is wanted of an actor's log, and of which machine.
 type pull struct {
-	to  uint64
-	of  crdt.MachineID
-	due time.Time
+	to uint64
+	of crdt.MachineID
 }
 
 func newReplicator(c *Core) *replicator {
 	return &replicator{
 		c: c, acked: map[crdt.MachineID]uint64{}, lazy: map[crdt.MachineID]bool{}, missing: map[crdt.ActorID]*missing{},
-		changed: map[crdt.ActorID]uint64{}, equal: map[crdt.MachineID]uint64{}, pulls: map[crdt.ActorID]pull{},
+		changed: map[crdt.ActorID]uint64{}, equal: map[crdt.MachineID]uint64{}, pulls: map[crdt.ActorID]pull{}, asking: map[crdt.MachineID]asking{},
 	}
 }
 
@@ -65,6 +77,10 @@ func (r *replicator) moved(actor crdt.ActorID) {
 func (r *replicator) receivePush(from crdt.MachineID, m Push) {
 	heads := crdt.Heads{}
 	gap := false
+	if a, asked := r.asking[from]; asked && !m.Fresh {
+		a.due = r.c.now.Add(pullPatience) // a long answer is on its way
+		r.asking[from] = a
+	}
 	for _, raw := range m.Batches {
 		b, err := crdt.DecodeBatch(raw)
 		if err != nil {
@@ -88,8 +104,8 @@ func (r *replicator) receivePush(from crdt.MachineID, m Push) {
 	switch {
 	case gap && m.Fresh:
 		r.c.send(from, Vector{Heads: r.c.journal.log.Heads(), Reply: true, Full: true})
-	case m.Last:
-		r.pullOn(from)
+	case m.Last && !m.Fresh:
+		r.answered(from)
 	}
 }
 
@@ -113,6 +129,7 @@ func (r *replicator) greet(to crdt.MachineID) {
 func (r *replicator) gone(p crdt.MachineID) {
 	delete(r.lazy, p)
 	delete(r.equal, p)
+	delete(r.asking, p)
 	for actor, pl := range r.pulls {
 		if pl.of == p {
 			delete(r.pulls, actor)
@@ -189,41 +206,53 @@ func (r *replicator) receiveVector(from crdt.MachineID, m Vector) {
 	}
 }
 
-// pull asks for what the peer has and this one lacks: actors never seen first.
+// pull asks for what the peer has and this one lacks, unless it is asked already: then
+// the end of its answer asks on.
 func (r *replicator) pull(from crdt.MachineID, theirs crdt.Heads) int {
-	var ranges []crdt.Range
 	lacking := 0
-	for _, actor := range sortedActors(theirs) {
-		have, want := r.c.journal.log.Head(actor).Seq, theirs[actor].Seq
+	for actor, head := range theirs { // each is noted by itself, whatever the order
+		want := head.Seq
 		if refusedFrom, refused := r.c.journal.log.Refused(actor); refused {
 			want = min(want, refusedFrom-1)
 		}
-		if want <= have {
+		if want <= r.c.journal.log.Head(actor).Seq {
 			continue
 		}
 		lacking++
-		if p, asked := r.pulls[actor]; asked && p.of != from && p.to >= want && r.c.now.Before(p.due) {
+		if p, asked := r.pulls[actor]; asked && p.of != from && p.to >= want && r.c.now.Before(r.asking[p.of].due) {
 			continue
 		}
-		r.pulls[actor] = pull{to: want, of: from, due: r.c.now.Add(pullPatience)}
-		ranges = append(ranges, crdt.Range{Actor: actor, From: have + 1, To: want})
+		r.pulls[actor] = pull{to: want, of: from}
 	}
-	slices.SortStableFunc(ranges, func(a, b crdt.Range) int {
-		return boolInt(a.From > 1) - boolInt(b.From > 1)
-	})
-	r.ask(from, ranges)
+	if !r.c.now.Before(r.asking[from].due) {
+		r.pullOn(from)
+	}
 	return lacking
 }
 
-func (r *replicator) ask(of crdt.MachineID, ranges []crdt.Range) {
-	if len(ranges) > 0 {
-		r.c.send(of, Pull{Ranges: ranges[:min(len(ranges), maxRanges)]})
+// answered asks on at the end of an answer, unless it brought nothing: then the next
+// exchange of heads is soon enough.
+func (r *replicator) answered(from crdt.MachineID) {
+	before, asked := r.asking[from]
+	delete(r.asking, from)
+	if _, missing := r.wanted(from); asked && missing < before.missing {
+		r.pullOn(from)
 	}
 }
 
-// pullOn asks for the rest of what was too long for one answer.
+// pullOn asks for what is wanted of a machine and not here yet.
 func (r *replicator) pullOn(from crdt.MachineID) {
-	var ranges []crdt.Range
+	ranges, missing := r.wanted(from)
+	if len(ranges) == 0 {
+		return
+	}
+	r.asking[from] = asking{due: r.c.now.Add(pullPatience), missing: missing}
+	r.c.send(from, Pull{Ranges: ranges[:min(len(ranges), maxRanges)]})
+}
+
+// wanted lists what is wanted of a machine and not here yet, actors never seen first, and
+// counts the entries. What has arrived is forgotten.
+func (r *replicator) wanted(from crdt.MachineID) (ranges []crdt.Range, entries uint64) {
 	for _, actor := range sortedActors(r.pulls) {
 		p := r.pulls[actor]
 		if p.of != from {
@@ -234,14 +263,13 @@ func (r *replicator) pullOn(from crdt.MachineID) {
 			delete(r.pulls, actor)
 			continue
 		}
-		p.due = r.c.now.Add(pullPatience)
-		r.pulls[actor] = p
 		ranges = append(ranges, crdt.Range{Actor: actor, From: have + 1, To: p.to})
+		entries += p.to - have
 	}
-	if len(ranges) == 0 {
-		return
-	}
-	r.ask(from, ranges)
+	slices.SortStableFunc(ranges, func(a, b crdt.Range) int {
+		return boolInt(a.From > 1) - boolInt(b.From > 1)
+	})
+	return ranges, entries
 }
 
 func (r *replicator) receivePull(from crdt.MachineID, m Pull) { r.serve(from, m.Ranges, false) }

@@ -33,7 +33,15 @@ func (s *Server) Get(ctx context.Context, req *apiv1.GetRequest) (*apiv1.GetResp
 	})
 }
 
+// selected lists the objects that a request means. One that is named in full is looked
+// up: its cost must not grow with the number of objects.
 func selected(c *peer.Core, kind, namespace, name string) []peer.Seen {
+	if k, ok := api.KindByName(kind); ok && name != "" && (namespace != "" || !k.Namespaced) {
+		if s, ok := c.See(api.Key{Kind: k.Name, Namespace: namespace, Name: name}); ok {
+			return []peer.Seen{s}
+		}
+		return nil
+	}
 	return slices.DeleteFunc(c.List(kind), func(s peer.Seen) bool {
 		k := s.Object.Key
 		return (namespace != "" && k.Namespace != namespace) || (name != "" && k.Name != name)

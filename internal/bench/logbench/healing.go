@@ -45,7 +45,7 @@ func (b *bench) healing(ctx context.Context) (err error) {
 	for _, r := range rigs {
 		r.Connect(book)
 	}
-	if err := equal(ctx, rigs[0], rigs[1], filled.Heads); err != nil {
+	if err := merged(ctx, rigs[1], filled.Heads); err != nil {
 		return err
 	}
 	took := time.Since(start)
@@ -53,11 +53,11 @@ func (b *bench) healing(ctx context.Context) (err error) {
 	b.row(fmt.Sprintf("%d missing entries merge over real sockets", filled.Entries), "<= 10 s per 100,000",
 		took.Round(10*time.Millisecond).String(), report.Of(took.Seconds(), 10))
 	b.row("bytes of frames, both ways, beside the missing bytes", "<= 1.2 x", fmt.Sprintf("%d of %d", sent, filled.Bytes), report.Of(float64(sent), float64(filled.Bytes)))
-	return nil
+	return sameState(ctx, rigs[0], rigs[1])
 }
 
-// equal waits until the second peer has all of the heads and the state of the first.
-func equal(ctx context.Context, a, b *rig.Rig, heads crdt.Heads) error {
+// merged waits until a peer has all of the heads.
+func merged(ctx context.Context, b *rig.Rig, heads crdt.Heads) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	for {
@@ -67,17 +67,20 @@ func equal(ctx context.Context, a, b *rig.Rig, heads crdt.Heads) error {
 			return err
 		}
 		if have.Dominates(heads) {
-			return sameState(ctx, a, b)
+			return nil
 		}
 		select {
 		case <-turned:
 		case <-ctx.Done():
-			return fmt.Errorf("wait for the merge: %w", ctx.Err())
+			return fmt.Errorf("wait for the merge, with %v of %v: %w", have, heads, ctx.Err())
 		}
 	}
 }
 
+// sameState waits until both have equal heads, and compares what they made of them.
 func sameState(ctx context.Context, a, b *rig.Rig) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	for {
 		turnedA, turnedB := a.Loop.Turned(), b.Loop.Turned()
 		headsA, stateA, err := a.Digest(ctx)
