@@ -100,6 +100,29 @@ func (g *Graph) feedback(n *node, read string) []FeedbackEdge {
 	return edges
 }
 
+// Readers names the steps that run again when a field at, above or below the path
+// changes, in the order of the graph.
+func (g *Graph) Readers(path string) []string {
+	var names []string
+	for _, n := range g.nodes {
+		if n.step == nil {
+			continue
+		}
+		if _, ok := clash([]string{path}, n.step.Reads); ok {
+			names = append(names, n.name)
+		}
+	}
+	return names
+}
+
+// Writer names the loop and the step that own the field; both are empty if none does.
+func (g *Graph) Writer(path string) (loop, step string) {
+	for _, n := range g.writers(path) {
+		return n.loop, n.name
+	}
+	return "", ""
+}
+
 func (g *Graph) writers(path string) []*node {
 	var writers []*node
 	for _, n := range g.nodes {

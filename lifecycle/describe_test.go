@@ -168,3 +168,15 @@ func TestQuotedSegments(t *testing.T) {
 		}
 	}
 }
+
+func TestReadersAndWriter(t *testing.T) {
+	g := example(t)
+	for path, want := range map[string]string{
+		"status.refusal": "home by admit admit", "spec.size": "home,admit by  ", "status.image.x": "app by image image", "status.net": " by network network", "spec.other": " by  ",
+	} {
+		loop, step := g.Writer(path)
+		if got := strings.Join(g.Readers(path), ",") + " by " + loop + " " + step; got != want {
+			t.Errorf("%s is read by %q, want %q", path, got, want)
+		}
+	}
+}

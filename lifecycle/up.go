@@ -137,9 +137,10 @@ func (v *evaluator) judge(n *node, s *StepState) {
 	}
 }
 
-// adopts: what an earlier life of this peer did is looked at once, by doing it again.
+// adopts: what an earlier life of this peer did is looked at once, by doing it again. A
+// promise is made again if it is no longer kept here.
 func (v *evaluator) adopts(n *node, r Result) bool {
-	return n.acts() && r.Executor == v.env.Self && v.place(n) == v.env.Self && v.env.Adopt(n.name)
+	return (n.acts() || n.step.Reserves) && r.Executor == v.env.Self && v.place(n) == v.env.Self && v.env.Adopt(n.name)
 }
 
 // heldElsewhere: another machine still has what an earlier run made. It takes that
