@@ -179,7 +179,8 @@ func TestPatches(t *testing.T) {
 	m2 := &apiv1.Key{Kind: "Machine", Name: "m2"}
 	for line, want := range map[string]*apiv1.Edit{
 		"restart web":                                patch(web(), map[string]string{"lifecycle.restart": "5"}),
-		"switch web stopped":                         patch(web(), map[string]string{"lifecycle.target": `"stopped"`}),
+		"switch web stopped":                         unsetting("lifecycle.skip", patch(web(), map[string]string{"lifecycle.target": `"stopped"`})),
+		"switch web ready --skip image":              patch(web(), map[string]string{"lifecycle.target": `"ready"`, "lifecycle.skip": `["image"]`}),
 		"machine drain m2":                           patch(m2, map[string]string{"lifecycle.target": `"drained"`}),
 		"machine resume machine/m2":                  patch(m2, nil, "lifecycle.target"),
 		"machine label m2 disk=ssd a.b/c= old- x=y-": patch(m2, map[string]string{"spec.labels.disk": `"ssd"`, `spec.labels."a.b/c"`: `""`, "spec.labels.x": `"y-"`}, "spec.labels.old"),
@@ -193,6 +194,11 @@ func TestPatches(t *testing.T) {
 		wantEdits(t, got, want)
 	}
 	(&fake{}).run(t, "machine", "label", "m2", "ssd").wantErr(t, exitError, `label "ssd": write KEY=VALUE`)
+}
+
+func unsetting(path string, e *apiv1.Edit) *apiv1.Edit {
+	e.Unset = []string{path}
+	return e
 }
 
 func TestRollbackOfObjectAndChangeSet(t *testing.T) {
