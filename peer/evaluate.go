@@ -82,7 +82,7 @@ func (e *engine) env(t *tracked, snap *lifecycle.Object) lifecycle.Env {
 			return lifecycle.Running{Reads: a.reads, Since: a.started, Undo: a.undo, Stray: stray}, true
 		},
 		Feedback: func(step string) lifecycle.Feedback { return t.feedback[step] },
-		Adopt:    func(step string) bool { return !t.adopted[step] },
+		Adopt:    func(step string) bool { return e.adopts(t, step) },
 		Effects:  func(step string) bool { return e.effects.has(snap.ID, step) },
 	}
 	env.Skip = func(step string) bool { return e.skips(t, snap, step) }
@@ -93,6 +93,16 @@ func (e *engine) env(t *tracked, snap *lifecycle.Object) lifecycle.Env {
 		return try == nil || (try.woken && !e.c.now.Before(try.next)) || (!try.next.IsZero() && !e.c.now.Before(try.next.Add(blockedRetry)))
 	}
 	return env
+}
+
+// adopts reports whether a step has to look at what an earlier life of this peer did. A
+// disk that is an older copy may have forgotten a promise: it is made again, if it can be.
+func (e *engine) adopts(t *tracked, name string) bool {
+	if step, ok := t.kind.Graph.Step(name); ok && step.Reserves {
+		_, held := e.held.byID[t.snap.ID]
+		return t.kind.Reservation != nil && !held
+	}
+	return !t.adopted[name]
 }
 
 // blockedRetry is how long a blocked step waits, beyond its backoff, before it is
