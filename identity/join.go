@@ -206,5 +206,6 @@ func JoinWarning(s *Snapshot) string {
 	}
 	return "This cluster has two machines. When one of them is silent, the other can't tell whether it is dead " +
 		"or only cut off, so the pods of a silent machine are not replaced; all else works. " +
-		"Add a third machine, or a small one as a witness, and they will be."
+		"Add a third machine, and they will be. It may be a small one that runs no pods and only votes, a witness: " +
+		"join it, then `peer machine drain NAME`."
 }

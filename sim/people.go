@@ -135,8 +135,11 @@ func (p *people) apply(key api.Key) peer.Edit {
 		"spec.containers.app.resources.memory": api.Bytes((32 << 20) * (1 + r.Int64N(20))),
 		"spec.grace":                           api.Duration(time.Duration(2+r.IntN(8)) * time.Second),
 	}
-	if r.chance(0.4) {
-		f["spec.partition"] = api.Str(pick(r, []string{api.PartitionPinned, api.PartitionLeased}))
+	switch {
+	case r.chance(p.w.weather.leased):
+		f["spec.partition"] = api.Str(api.PartitionLeased)
+	case r.chance(0.2):
+		f["spec.partition"] = api.Str(api.PartitionPinned)
 	}
 	if r.chance(0.2) {
 		f["spec.restart"] = api.Str(pick(r, []string{api.RestartNever, api.RestartOnFailure}))

@@ -40,6 +40,8 @@ type weather struct {
 	edit   time.Duration // mean interval between what people do
 	join   time.Duration
 	remove time.Duration
+	// leased is the share of pods that run under a lease.
+	leased float64
 }
 
 // drawWeather draws a seed's weather.
@@ -47,6 +49,7 @@ func drawWeather(s source, calm bool) weather {
 	w := weather{delay: s.between(100*time.Microsecond, 5*time.Millisecond), sync: s.between(100*time.Microsecond, 3*time.Millisecond)}
 	w.edit = s.between(300*time.Millisecond, 4*time.Second)
 	w.hintDelay = 2 * time.Second
+	w.leased = 0.2
 	if calm {
 		return w
 	}

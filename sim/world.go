@@ -52,6 +52,8 @@ type hooks struct {
 	send func(from *machine, e peer.Envelope) []peer.Envelope
 	// verify replaces the check of signatures.
 	verify crdt.Verifier
+	// unguarded says that a machine has no guards: what a lease was for goes on after it.
+	unguarded bool
 	// unsynced says that a sync was reported and not done.
 	unsynced func(*machine) bool
 	// weather makes it likely that the bug shows.
