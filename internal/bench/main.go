@@ -23,7 +23,8 @@ type part struct {
 
 func parts(objects []int) []part {
 	return []part{
-		{"log", "writes, reads, bytes, memory, restart and healing", func(ctx context.Context) ([]report.Row, error) { return logbench.Run(ctx, objects) }},
+		{"log", "writes and reads beside etcd, bytes of a change, healing", logbench.Run},
+		{"size", "memory and restart with many objects", func(ctx context.Context) ([]report.Row, error) { return logbench.RunSizes(ctx, objects) }},
 		{"spread", "how one entry reaches 10 to 10,000 simulated peers, and what idling costs", goBench("./peer", "Spread|Idle", "5x")},
 		{"xlat", "translation between IPv4 and IPv6", goBench("./netstack/xlat", ".", "200ms")},
 		{"net", "pod networks, services, IPv4 egress (root)", goBench("./netstack/linux/... ./netstack/clat", ".", "1x")},

@@ -36,20 +36,33 @@ func (b *bench) row(what, target, measured, ratio string) {
 	fmt.Fprintf(os.Stderr, "  %s: %s (target %s, ratio %s)\n", what, measured, target, ratio)
 }
 
-// Run measures everything. What fails is named in the error; the rest goes on.
-func Run(ctx context.Context, objects []int) ([]report.Row, error) {
+// Run measures writes, reads, bytes and healing. What fails is named in the error; the
+// rest goes on.
+func Run(ctx context.Context) ([]report.Row, error) {
+	return run(ctx, func(b *bench) []func(context.Context) error {
+		return []func(context.Context) error{b.writes, b.reads, b.bytes, b.healing}
+	})
+}
+
+// RunSizes measures memory and restart with so many objects each.
+func RunSizes(ctx context.Context, objects []int) ([]report.Row, error) {
+	return run(ctx, func(b *bench) (parts []func(context.Context) error) {
+		for _, n := range objects {
+			parts = append(parts, func(ctx context.Context) error { return b.size(ctx, n) })
+		}
+		return parts
+	})
+}
+
+func run(ctx context.Context, parts func(*bench) []func(context.Context) error) ([]report.Row, error) {
 	dir, err := os.MkdirTemp("", "starling-bench-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory to measure in: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	b := &bench{dir: dir, logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
-	parts := []func(context.Context) error{b.writes, b.reads, b.bytes, b.healing}
-	for _, n := range objects {
-		parts = append(parts, func(ctx context.Context) error { return b.size(ctx, n) })
-	}
 	var failed []string
-	for _, part := range parts {
+	for _, part := range parts(b) {
 		if err := part(ctx); err != nil {
 			failed = append(failed, err.Error())
 		}

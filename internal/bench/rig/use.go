@@ -71,15 +71,15 @@ func (r *Rig) Connect(book map[crdt.MachineID]*gossip.Transport) {
 	t.SetPeers(ids)
 }
 
-// AtRest tells the rig that all other machines are there, and waits until nothing is
-// left to look at.
+// AtRest tells the rig that all other machines are there, and waits until no
+// action runs any more.
 func (r *Rig) AtRest(ctx context.Context) error {
 	for n := 1; n <= r.cfg.Machines; n++ {
 		r.Loop.Post(ctx, peer.Membership{Machine: MachineID(MachineName(n)), Alive: true})
 	}
 	for {
 		pending := int64(0)
-		err := r.Loop.Query(ctx, func(c *peer.Core) { pending = c.Figures()["queue"] + c.Figures()["actions"] })
+		err := r.Loop.Query(ctx, func(c *peer.Core) { pending = c.Figures()["actions"] })
 		if err != nil || pending == 0 {
 			return err
 		}
