@@ -27,7 +27,7 @@ func rootCommand(c *cli) *cobra.Command {
 		logsCommand(c), execCommand(c), forwardCommand(c), waitCommand(c),
 		machineCommand(c), inviteCommand(c), imageCommand(c), doctorCommand(c), debugCommand(c),
 		alias(statusCommand(c), "describe [OBJ]"), alias(planCommand(c), "diff"),
-		upCommand(), joinCommand(), installCommand(), leaveCommand(), labCommand(),
+		upCommand(), joinCommand(), installCommand(), leaveCommand(), labCommand(), simCommand(c),
 		loggerCommand(oci.RunLogger), guardCommand(oci.RunGuard), demoImageCommand(),
 		exitCodesTopic(),
 	)
