@@ -31,6 +31,17 @@ func (c *cluster) phaseOf(t *testing.T, n int, machine string) string {
 	return "unknown"
 }
 
+// awaitVoters waits until all machines of the lab vote, and nobody else does.
+func (c *cluster) awaitVoters(t *testing.T) {
+	t.Helper()
+	for n := 1; n <= machines; n++ {
+		until(t, fmt.Sprintf("m%d knows of %d voters", n, machines), func() bool {
+			got, err := c.lab.Client(n).Debug(t.Context(), &apiv1.DebugRequest{})
+			return err == nil && got.GetFigures()["voters"] == machines
+		})
+	}
+}
+
 // numberOf is the lab's number of a machine.
 func numberOf(t *testing.T, machine string) int {
 	t.Helper()
@@ -144,19 +155,21 @@ func TestKilledPeerLosesNothing(t *testing.T) {
 func TestPodsOfADeadMachineRunElsewhere(t *testing.T) {
 	c := need(t)
 	c.remove(t, "refugee", "waiter")
-	// m3 is where refugee lands: it has the most memory. waiter must stay with it.
-	refugee := podSpec{name: "refugee", args: serve, memory: "64Mi"}
-	waiter := podSpec{name: "waiter", args: serve, more: "  partition: pinned\n"}
 	c.must(t, 1, "machine", "label", "m3", "here=yes")
 	t.Cleanup(func() { c.must(t, 1, "machine", "label", "m3", "here-") })
-	waiter.require = "here: yes"
+	refugee := podSpec{name: "refugee", args: serve, memory: "64Mi", require: "here: yes"}
+	waiter := podSpec{name: "waiter", args: serve, require: "here: yes", more: "  partition: pinned\n"}
 	c.apply(t, 1, "alice", set(refugee, waiter))
-	before := c.awaitReady(t, 1, "refugee")
+	c.awaitReady(t, 1, "refugee")
 	c.awaitReady(t, 1, "waiter")
+	refugee.require = "" // from now on it may run anywhere, and stays all the same
+	c.apply(t, 1, "alice", refugee.String())
+	before := c.awaitRev(t, 1, "refugee", "2")
 	if before.status("machine") != "m3" {
-		t.Fatalf("it landed on %s", before.status("machine"))
+		t.Fatalf("it moved to %s without need", before.status("machine"))
 	}
 
+	c.awaitVoters(t)
 	c.whole(t)
 	c.laboratory(t, "kill", "3")
 	c.awaitPhase(t, 1, "m3", "silent")

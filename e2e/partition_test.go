@@ -23,6 +23,7 @@ func TestPartitionedMinorityStartsNothingAndLosesNothing(t *testing.T) {
 	c.awaitRev(t, 3, "minority", "2")
 
 	t.Cleanup(func() { c.must(t, 1, "machine", "label", "m3", "by-") })
+	c.awaitVoters(t)
 	c.whole(t)
 	c.laboratory(t, "partition", "1/2,3")
 	c.awaitPhase(t, 1, "m2", "silent")

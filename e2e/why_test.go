@@ -32,8 +32,8 @@ func causes() map[string]cause {
 		},
 		"no machine with enough memory": {
 			pod: podSpec{memory: "4Gi"},
-			says: `schedule: no machine fits: m1 memory: needs 4096Mi, has \d+Mi free of 512Mi; ` +
-				`m2 memory: needs 4096Mi, has \d+Mi free of 512Mi; m3 memory: needs 4096Mi, has \d+Mi free of 1024Mi`,
+			says: `schedule: no machine fits: m1 memory: needs 4Gi, has \d+Mi free of 512Mi; ` +
+				`m2 memory: needs 4Gi, has \d+Mi free of 512Mi; m3 memory: needs 4Gi, has [\d.]+[MG]i free of 1Gi`,
 			todo: "Ask for less", step: "schedule is blocked on m",
 		},
 		"no machine with enough cores": {
