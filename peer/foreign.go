@@ -226,3 +226,24 @@ func (e *engine) attached(a Attached) {
 	}
 	e.sortQueue()
 }
+
+// Graphs returns the lifecycles of all kinds as they are now, sorted by kind.
+func (c *Core) Graphs() []*lifecycle.Graph {
+	var list []*lifecycle.Graph
+	for _, name := range sortedKeys(c.cfg.Kinds) {
+		list = append(list, c.engine.kindNamed(name).Graph)
+	}
+	return list
+}
+
+// Misfits tells, sorted, which Steps are not part of what they hook into, and why.
+func (c *Core) Misfits() []string {
+	var list []string
+	for ref, why := range c.engine.misfits {
+		if why != "" {
+			list = append(list, api.Key(ref).String()+": "+why)
+		}
+	}
+	slices.Sort(list)
+	return list
+}

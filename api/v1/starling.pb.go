@@ -4117,6 +4117,126 @@ func (*FinishResponse) Descriptor() ([]byte, []int) {
 	return file_starling_proto_rawDescGZIP(), []int{56}
 }
 
+type VerifyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`       // empty: all
+	Drawing       string                 `protobuf:"bytes,2,opt,name=drawing,proto3" json:"drawing,omitempty"` // dot | svg: of one kind's lifecycle
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerifyRequest) Reset() {
+	*x = VerifyRequest{}
+	mi := &file_starling_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerifyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerifyRequest) ProtoMessage() {}
+
+func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
+func (*VerifyRequest) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *VerifyRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *VerifyRequest) GetDrawing() string {
+	if x != nil {
+		return x.Drawing
+	}
+	return ""
+}
+
+type VerifyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Proof         string                 `protobuf:"bytes,1,opt,name=proof,proto3" json:"proof,omitempty"` // for people
+	Drawing       string                 `protobuf:"bytes,2,opt,name=drawing,proto3" json:"drawing,omitempty"`
+	Misfits       []string               `protobuf:"bytes,3,rep,name=misfits,proto3" json:"misfits,omitempty"` // Steps that are not part of what they hook into: "step/NAME: why"
+	View          *View                  `protobuf:"bytes,4,opt,name=view,proto3" json:"view,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerifyResponse) Reset() {
+	*x = VerifyResponse{}
+	mi := &file_starling_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerifyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerifyResponse) ProtoMessage() {}
+
+func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
+func (*VerifyResponse) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *VerifyResponse) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
+func (x *VerifyResponse) GetDrawing() string {
+	if x != nil {
+		return x.Drawing
+	}
+	return ""
+}
+
+func (x *VerifyResponse) GetMisfits() []string {
+	if x != nil {
+		return x.Misfits
+	}
+	return nil
+}
+
+func (x *VerifyResponse) GetView() *View {
+	if x != nil {
+		return x.View
+	}
+	return nil
+}
+
 var File_starling_proto protoreflect.FileDescriptor
 
 const file_starling_proto_rawDesc = "" +
@@ -4483,12 +4603,20 @@ const file_starling_proto_rawDesc = "" +
 	"\fOutputsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x10\n" +
-	"\x0eFinishResponse*e\n" +
+	"\x0eFinishResponse\"=\n" +
+	"\rVerifyRequest\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
+	"\adrawing\x18\x02 \x01(\tR\adrawing\"\x81\x01\n" +
+	"\x0eVerifyResponse\x12\x14\n" +
+	"\x05proof\x18\x01 \x01(\tR\x05proof\x12\x18\n" +
+	"\adrawing\x18\x02 \x01(\tR\adrawing\x12\x18\n" +
+	"\amisfits\x18\x03 \x03(\tR\amisfits\x12%\n" +
+	"\x04view\x18\x04 \x01(\v2\x11.starling.v1.ViewR\x04view*e\n" +
 	"\bEditKind\x12\x19\n" +
 	"\x15EDIT_KIND_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fEDIT_KIND_APPLY\x10\x01\x12\x13\n" +
 	"\x0fEDIT_KIND_PATCH\x10\x02\x12\x14\n" +
-	"\x10EDIT_KIND_DELETE\x10\x032\xba\v\n" +
+	"\x10EDIT_KIND_DELETE\x10\x032\xfd\v\n" +
 	"\bStarling\x12>\n" +
 	"\x05Apply\x12\x19.starling.v1.ApplyRequest\x1a\x1a.starling.v1.ApplyResponse\x12<\n" +
 	"\x04Plan\x12\x19.starling.v1.ApplyRequest\x1a\x19.starling.v1.PlanResponse\x12D\n" +
@@ -4508,7 +4636,8 @@ const file_starling_proto_rawDesc = "" +
 	"\tLoadImage\x12\x17.starling.v1.ImageChunk\x1a\x1b.starling.v1.ImagesResponse(\x01\x12A\n" +
 	"\x06Images\x12\x1a.starling.v1.ImagesRequest\x1a\x1b.starling.v1.ImagesResponse\x12I\n" +
 	"\vExportImage\x12\x1f.starling.v1.ExportImageRequest\x1a\x17.starling.v1.ImageChunk0\x01\x12A\n" +
-	"\x06Doctor\x12\x1a.starling.v1.DoctorRequest\x1a\x1b.starling.v1.DoctorResponse\x12=\n" +
+	"\x06Doctor\x12\x1a.starling.v1.DoctorRequest\x1a\x1b.starling.v1.DoctorResponse\x12A\n" +
+	"\x06Verify\x12\x1a.starling.v1.VerifyRequest\x1a\x1b.starling.v1.VerifyResponse\x12=\n" +
 	"\x06Attach\x12\x1a.starling.v1.AttachRequest\x1a\x15.starling.v1.StepCall0\x01\x12>\n" +
 	"\x06Finish\x12\x17.starling.v1.StepResult\x1a\x1b.starling.v1.FinishResponse\x12>\n" +
 	"\x05Debug\x12\x19.starling.v1.DebugRequest\x1a\x1a.starling.v1.DebugResponseB$Z\"starling.dev/starling/api/v1;apiv1b\x06proto3"
@@ -4526,7 +4655,7 @@ func file_starling_proto_rawDescGZIP() []byte {
 }
 
 var file_starling_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
+var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 68)
 var file_starling_proto_goTypes = []any{
 	(EditKind)(0),                 // 0: starling.v1.EditKind
 	(*Key)(nil),                   // 1: starling.v1.Key
@@ -4586,21 +4715,23 @@ var file_starling_proto_goTypes = []any{
 	(*StepCall)(nil),              // 55: starling.v1.StepCall
 	(*StepResult)(nil),            // 56: starling.v1.StepResult
 	(*FinishResponse)(nil),        // 57: starling.v1.FinishResponse
-	nil,                           // 58: starling.v1.View.SilentSinceMsEntry
-	nil,                           // 59: starling.v1.Edit.FieldsEntry
-	nil,                           // 60: starling.v1.Object.FieldsEntry
-	nil,                           // 61: starling.v1.Object.StatusEntry
-	nil,                           // 62: starling.v1.MachineInfo.LabelsEntry
-	nil,                           // 63: starling.v1.DebugResponse.FiguresEntry
-	nil,                           // 64: starling.v1.StepCall.FieldsEntry
-	nil,                           // 65: starling.v1.StepCall.PreviousEntry
-	nil,                           // 66: starling.v1.StepResult.OutputsEntry
+	(*VerifyRequest)(nil),         // 58: starling.v1.VerifyRequest
+	(*VerifyResponse)(nil),        // 59: starling.v1.VerifyResponse
+	nil,                           // 60: starling.v1.View.SilentSinceMsEntry
+	nil,                           // 61: starling.v1.Edit.FieldsEntry
+	nil,                           // 62: starling.v1.Object.FieldsEntry
+	nil,                           // 63: starling.v1.Object.StatusEntry
+	nil,                           // 64: starling.v1.MachineInfo.LabelsEntry
+	nil,                           // 65: starling.v1.DebugResponse.FiguresEntry
+	nil,                           // 66: starling.v1.StepCall.FieldsEntry
+	nil,                           // 67: starling.v1.StepCall.PreviousEntry
+	nil,                           // 68: starling.v1.StepResult.OutputsEntry
 }
 var file_starling_proto_depIdxs = []int32{
-	58, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
+	60, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
 	0,  // 1: starling.v1.Edit.kind:type_name -> starling.v1.EditKind
 	1,  // 2: starling.v1.Edit.key:type_name -> starling.v1.Key
-	59, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
+	61, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
 	3,  // 4: starling.v1.ApplyRequest.edits:type_name -> starling.v1.Edit
 	1,  // 5: starling.v1.Outcome.key:type_name -> starling.v1.Key
 	5,  // 6: starling.v1.ApplyResponse.outcomes:type_name -> starling.v1.Outcome
@@ -4612,8 +4743,8 @@ var file_starling_proto_depIdxs = []int32{
 	2,  // 12: starling.v1.PlanResponse.view:type_name -> starling.v1.View
 	1,  // 13: starling.v1.RollbackRequest.key:type_name -> starling.v1.Key
 	1,  // 14: starling.v1.Object.key:type_name -> starling.v1.Key
-	60, // 15: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
-	61, // 16: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
+	62, // 15: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
+	63, // 16: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
 	14, // 17: starling.v1.Object.conflicts:type_name -> starling.v1.Conflict
 	13, // 18: starling.v1.GetResponse.objects:type_name -> starling.v1.Object
 	2,  // 19: starling.v1.GetResponse.view:type_name -> starling.v1.View
@@ -4639,7 +4770,7 @@ var file_starling_proto_depIdxs = []int32{
 	1,  // 39: starling.v1.ExecStart.key:type_name -> starling.v1.Key
 	33, // 40: starling.v1.ExecStart.size:type_name -> starling.v1.TerminalSize
 	1,  // 41: starling.v1.ForwardData.key:type_name -> starling.v1.Key
-	62, // 42: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
+	64, // 42: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
 	37, // 43: starling.v1.MachinesResponse.machines:type_name -> starling.v1.MachineInfo
 	2,  // 44: starling.v1.MachinesResponse.view:type_name -> starling.v1.View
 	2,  // 45: starling.v1.RemoveMachineResponse.view:type_name -> starling.v1.View
@@ -4647,62 +4778,65 @@ var file_starling_proto_depIdxs = []int32{
 	2,  // 47: starling.v1.ImagesResponse.view:type_name -> starling.v1.View
 	49, // 48: starling.v1.DoctorResponse.findings:type_name -> starling.v1.Finding
 	2,  // 49: starling.v1.DoctorResponse.view:type_name -> starling.v1.View
-	63, // 50: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
+	65, // 50: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
 	2,  // 51: starling.v1.DebugResponse.view:type_name -> starling.v1.View
 	54, // 52: starling.v1.AttachRequest.steps:type_name -> starling.v1.LoopStep
 	1,  // 53: starling.v1.StepCall.key:type_name -> starling.v1.Key
-	64, // 54: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
-	65, // 55: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
-	66, // 56: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
-	4,  // 57: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
-	4,  // 58: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
-	11, // 59: starling.v1.Starling.Rollback:input_type -> starling.v1.RollbackRequest
-	12, // 60: starling.v1.Starling.Get:input_type -> starling.v1.GetRequest
-	18, // 61: starling.v1.Starling.Status:input_type -> starling.v1.StatusRequest
-	20, // 62: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	23, // 63: starling.v1.Starling.History:input_type -> starling.v1.HistoryRequest
-	26, // 64: starling.v1.Starling.Events:input_type -> starling.v1.EventsRequest
-	28, // 65: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	29, // 66: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	31, // 67: starling.v1.Starling.Exec:input_type -> starling.v1.ExecInput
-	35, // 68: starling.v1.Starling.Forward:input_type -> starling.v1.ForwardData
-	36, // 69: starling.v1.Starling.Machines:input_type -> starling.v1.MachinesRequest
-	39, // 70: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
-	41, // 71: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
-	43, // 72: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
-	45, // 73: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
-	44, // 74: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
-	48, // 75: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
-	53, // 76: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
-	56, // 77: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
-	51, // 78: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
-	6,  // 79: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
-	10, // 80: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
-	6,  // 81: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
-	15, // 82: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
-	19, // 83: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
-	22, // 84: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	25, // 85: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
-	27, // 86: starling.v1.Starling.Events:output_type -> starling.v1.Event
-	17, // 87: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
-	30, // 88: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
-	34, // 89: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
-	35, // 90: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
-	38, // 91: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
-	40, // 92: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
-	42, // 93: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
-	47, // 94: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
-	47, // 95: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
-	43, // 96: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
-	50, // 97: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
-	55, // 98: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
-	57, // 99: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
-	52, // 100: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
-	79, // [79:101] is the sub-list for method output_type
-	57, // [57:79] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	66, // 54: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
+	67, // 55: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
+	68, // 56: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
+	2,  // 57: starling.v1.VerifyResponse.view:type_name -> starling.v1.View
+	4,  // 58: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
+	4,  // 59: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
+	11, // 60: starling.v1.Starling.Rollback:input_type -> starling.v1.RollbackRequest
+	12, // 61: starling.v1.Starling.Get:input_type -> starling.v1.GetRequest
+	18, // 62: starling.v1.Starling.Status:input_type -> starling.v1.StatusRequest
+	20, // 63: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	23, // 64: starling.v1.Starling.History:input_type -> starling.v1.HistoryRequest
+	26, // 65: starling.v1.Starling.Events:input_type -> starling.v1.EventsRequest
+	28, // 66: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	29, // 67: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	31, // 68: starling.v1.Starling.Exec:input_type -> starling.v1.ExecInput
+	35, // 69: starling.v1.Starling.Forward:input_type -> starling.v1.ForwardData
+	36, // 70: starling.v1.Starling.Machines:input_type -> starling.v1.MachinesRequest
+	39, // 71: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
+	41, // 72: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
+	43, // 73: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
+	45, // 74: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
+	44, // 75: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
+	48, // 76: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
+	58, // 77: starling.v1.Starling.Verify:input_type -> starling.v1.VerifyRequest
+	53, // 78: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
+	56, // 79: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
+	51, // 80: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
+	6,  // 81: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
+	10, // 82: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
+	6,  // 83: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
+	15, // 84: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
+	19, // 85: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
+	22, // 86: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	25, // 87: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
+	27, // 88: starling.v1.Starling.Events:output_type -> starling.v1.Event
+	17, // 89: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
+	30, // 90: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
+	34, // 91: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
+	35, // 92: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
+	38, // 93: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
+	40, // 94: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
+	42, // 95: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
+	47, // 96: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
+	47, // 97: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
+	43, // 98: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
+	50, // 99: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
+	59, // 100: starling.v1.Starling.Verify:output_type -> starling.v1.VerifyResponse
+	55, // 101: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
+	57, // 102: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
+	52, // 103: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
+	81, // [81:104] is the sub-list for method output_type
+	58, // [58:81] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_starling_proto_init() }
@@ -4716,7 +4850,7 @@ func file_starling_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_starling_proto_rawDesc), len(file_starling_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   66,
+			NumMessages:   68,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -42,6 +42,11 @@ type fake struct {
 	images   func() (*apiv1.ImagesResponse, error)
 	doctor   func() (*apiv1.DoctorResponse, error)
 	debug    func() (*apiv1.DebugResponse, error)
+	verify   func(*apiv1.VerifyRequest) (*apiv1.VerifyResponse, error)
+}
+
+func (f *fake) Verify(_ context.Context, r *apiv1.VerifyRequest) (*apiv1.VerifyResponse, error) {
+	return call(f.verify, r)
 }
 
 func unknown() error { return connect.NewError(connect.CodeUnimplemented, nil) }

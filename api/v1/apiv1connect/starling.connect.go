@@ -75,6 +75,8 @@ const (
 	StarlingExportImageProcedure = "/starling.v1.Starling/ExportImage"
 	// StarlingDoctorProcedure is the fully-qualified name of the Starling's Doctor RPC.
 	StarlingDoctorProcedure = "/starling.v1.Starling/Doctor"
+	// StarlingVerifyProcedure is the fully-qualified name of the Starling's Verify RPC.
+	StarlingVerifyProcedure = "/starling.v1.Starling/Verify"
 	// StarlingAttachProcedure is the fully-qualified name of the Starling's Attach RPC.
 	StarlingAttachProcedure = "/starling.v1.Starling/Attach"
 	// StarlingFinishProcedure is the fully-qualified name of the Starling's Finish RPC.
@@ -114,6 +116,8 @@ type StarlingClient interface {
 	// comes into the cluster once. The error is NotFound where it isn't held.
 	ExportImage(context.Context, *v1.ExportImageRequest) (*connect.ServerStreamForClient[v1.ImageChunk], error)
 	Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error)
+	// Verify proves that everything that is registered converges, and draws it.
+	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
 	// Attach makes a program the loop of that name on this machine. Its steps become
 	// Steps, if they are not yet. The stream carries the calls of the loop, and the loop
 	// is attached as long as it lasts.
@@ -249,6 +253,12 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(starlingMethods.ByName("Doctor")),
 			connect.WithClientOptions(opts...),
 		),
+		verify: connect.NewClient[v1.VerifyRequest, v1.VerifyResponse](
+			httpClient,
+			baseURL+StarlingVerifyProcedure,
+			connect.WithSchema(starlingMethods.ByName("Verify")),
+			connect.WithClientOptions(opts...),
+		),
 		attach: connect.NewClient[v1.AttachRequest, v1.StepCall](
 			httpClient,
 			baseURL+StarlingAttachProcedure,
@@ -291,6 +301,7 @@ type starlingClient struct {
 	images        *connect.Client[v1.ImagesRequest, v1.ImagesResponse]
 	exportImage   *connect.Client[v1.ExportImageRequest, v1.ImageChunk]
 	doctor        *connect.Client[v1.DoctorRequest, v1.DoctorResponse]
+	verify        *connect.Client[v1.VerifyRequest, v1.VerifyResponse]
 	attach        *connect.Client[v1.AttachRequest, v1.StepCall]
 	finish        *connect.Client[v1.StepResult, v1.FinishResponse]
 	debug         *connect.Client[v1.DebugRequest, v1.DebugResponse]
@@ -439,6 +450,15 @@ func (c *starlingClient) Doctor(ctx context.Context, req *v1.DoctorRequest) (*v1
 	return nil, err
 }
 
+// Verify calls starling.v1.Starling.Verify.
+func (c *starlingClient) Verify(ctx context.Context, req *v1.VerifyRequest) (*v1.VerifyResponse, error) {
+	response, err := c.verify.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Attach calls starling.v1.Starling.Attach.
 func (c *starlingClient) Attach(ctx context.Context, req *v1.AttachRequest) (*connect.ServerStreamForClient[v1.StepCall], error) {
 	return c.attach.CallServerStream(ctx, connect.NewRequest(req))
@@ -493,6 +513,8 @@ type StarlingHandler interface {
 	// comes into the cluster once. The error is NotFound where it isn't held.
 	ExportImage(context.Context, *v1.ExportImageRequest, *connect.ServerStream[v1.ImageChunk]) error
 	Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error)
+	// Verify proves that everything that is registered converges, and draws it.
+	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
 	// Attach makes a program the loop of that name on this machine. Its steps become
 	// Steps, if they are not yet. The stream carries the calls of the loop, and the loop
 	// is attached as long as it lasts.
@@ -624,6 +646,12 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(starlingMethods.ByName("Doctor")),
 		connect.WithHandlerOptions(opts...),
 	)
+	starlingVerifyHandler := connect.NewUnaryHandlerSimple(
+		StarlingVerifyProcedure,
+		svc.Verify,
+		connect.WithSchema(starlingMethods.ByName("Verify")),
+		connect.WithHandlerOptions(opts...),
+	)
 	starlingAttachHandler := connect.NewServerStreamHandlerSimple(
 		StarlingAttachProcedure,
 		svc.Attach,
@@ -682,6 +710,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingExportImageHandler.ServeHTTP(w, r)
 		case StarlingDoctorProcedure:
 			starlingDoctorHandler.ServeHTTP(w, r)
+		case StarlingVerifyProcedure:
+			starlingVerifyHandler.ServeHTTP(w, r)
 		case StarlingAttachProcedure:
 			starlingAttachHandler.ServeHTTP(w, r)
 		case StarlingFinishProcedure:
@@ -771,6 +801,10 @@ func (UnimplementedStarlingHandler) ExportImage(context.Context, *v1.ExportImage
 
 func (UnimplementedStarlingHandler) Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Doctor is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Verify is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) Attach(context.Context, *v1.AttachRequest, *connect.ServerStream[v1.StepCall]) error {
