@@ -45,12 +45,18 @@ type podNetwork struct {
 	translator *clat.Device
 	// failed is why the machine has no NAT64; nil while it has one.
 	failed *atomic.Pointer[error]
+	// guard is called before a pod is connected: what its namespace allows must be in
+	// force before its first packet.
+	guard func(context.Context) error
 }
 
 var _ loops.Network = podNetwork{}
 
 // Attach connects the pod, and then gives it its translator or takes that away.
 func (n podNetwork) Attach(ctx context.Context, pod loops.PodNetwork) (string, error) {
+	if err := n.guard(ctx); err != nil {
+		return "", fmt.Errorf("guard pod %s: %w", pod.Name, err)
+	}
 	if pod.IPv4 != api.IPv4CLAT {
 		err := errors.Join(n.translator.Remove(pod.ID), clat.Unlink(n.NamespacePath(pod.ID)))
 		if err != nil {

@@ -105,7 +105,7 @@ func (d *Daemon) buildNetwork(context.Context) (err error) {
 
 func (d *Daemon) buildLoop(context.Context) (err error) {
 	h := &host{
-		images: d.runtime.Images(), containers: d.runtime.Containers(), network: podNetwork{d.network, d.translator, &d.untranslated},
+		images: d.runtime.Images(), containers: d.runtime.Containers(), network: podNetwork{d.network, d.translator, &d.untranslated, d.follower.guard},
 		volumes: &volumes{dir: d.cfg.Data + "/volumes"}, facts: d.facts, leases: d.leases, programs: foreign{d.programs},
 	}
 	o := &opener{home: d.home, verifier: d.verifier}
@@ -131,7 +131,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		})
 	}
 	err := group.Wait()
-	return errors.Join(err, d.runtime.Close(), d.follower.table.Close(), d.network.Close(), d.home.store.Close())
+	return errors.Join(err, d.runtime.Close(), d.follower.close(), d.network.Close(), d.home.store.Close())
 }
 
 // lazyTransport lets the loop be built before the transport that feeds it.

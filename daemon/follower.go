@@ -11,13 +11,15 @@ import (
 	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/loops"
 	"starling.dev/starling/netstack"
+	"starling.dev/starling/netstack/linux/policies"
 	"starling.dev/starling/netstack/linux/services"
+	"starling.dev/starling/netstack/policy"
 	"starling.dev/starling/netstack/service"
 	"starling.dev/starling/peer"
 )
 
-// follower keeps the directory of names, and the machine's table of services, in step
-// with the core's state.
+// follower keeps the directory of names, and the machine's tables of services and of
+// policies, in step with the core's state.
 type follower struct {
 	log       *slog.Logger
 	query     func(ctx context.Context, do func(*peer.Core)) error
@@ -26,6 +28,7 @@ type follower struct {
 	self      string           // this machine
 	directory *service.Directory
 	table     *services.Table
+	policies  *policies.Table
 	nudged    chan struct{} // holds one: something changed that is no turn
 
 	// mu is held while the state is taken in and applied. It guards what follows.
@@ -36,13 +39,14 @@ type follower struct {
 	left     map[netip.Addr]time.Time
 	draining map[string]time.Time // by pod's ID: until when it is kept out of services
 	recheck  bool                 // look at all pods again: draining is other than before
+	enforced bool                 // policies are in force as the state says
 }
 
 // view is what the core showed last. Objects and slices of the core never change.
 type view struct {
-	pods, services, machines []*lifecycle.Object
-	silent                   map[string]bool
-	synced                   bool
+	pods, services, machines, allows []*lifecycle.Object
+	silent                           map[string]bool
+	synced                           bool
 }
 
 const (
@@ -93,6 +97,8 @@ func (f *follower) due() (in time.Duration) {
 	return in
 }
 
+func (f *follower) close() error { return errors.Join(f.table.Close(), f.policies.Close()) }
+
 // String names the task.
 func (f *follower) String() string { return "services" }
 
@@ -112,9 +118,11 @@ func (f *follower) step(ctx context.Context) error {
 }
 
 func (f *follower) stepLocked(ctx context.Context) error {
+	f.enforced = false
 	now := view{silent: map[string]bool{}}
 	err := f.query(ctx, func(c *peer.Core) {
 		now.pods, now.services, now.machines = c.Objects("Pod"), c.Objects("Service"), c.Objects("Machine")
+		now.allows = c.Objects("Allow")
 		now.synced = c.Synced()
 		for _, m := range c.Members() {
 			now.silent[m.Name] = !m.Alive
@@ -138,6 +146,9 @@ func (f *follower) stepLocked(ctx context.Context) error {
 
 // apply brings the kernel's table in step.
 func (f *follower) apply(ctx context.Context, e service.Effect) error {
+	if err := f.enforce(ctx); err != nil {
+		return err
+	}
 	local := f.directory.PodsOn(f.self)
 	if !f.inStep {
 		var all []service.Forward
@@ -160,6 +171,39 @@ func (f *follower) apply(ctx context.Context, e service.Effect) error {
 		return err
 	}
 	return f.table.SetLocal(local)
+}
+
+// enforce brings the kernel's table of policies in step.
+func (f *follower) enforce(ctx context.Context) error {
+	var allows []policy.Allow
+	for _, o := range f.seen.allows {
+		if !o.Deleted {
+			allows = append(allows, loops.AllowEntry(o))
+		}
+	}
+	plan := policy.Plan{}
+	if len(allows) > 0 {
+		plan = policy.Make(f.self, f.directory.Pods(), allows)
+	}
+	set := f.policies.Set
+	if !f.inStep {
+		set = f.policies.Sync
+	}
+	err := set(ctx, plan)
+	f.enforced = err == nil
+	return err
+}
+
+// guard brings policies in force as the state says now: for a pod that is about to be
+// connected. That services are not up to date is no reason to keep the pod waiting.
+func (f *follower) guard(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := f.stepLocked(ctx)
+	if f.enforced {
+		return nil
+	}
+	return err
 }
 
 // repair brings the table in step with what is known, whatever somebody did to it.
@@ -225,11 +269,15 @@ func (d *Daemon) buildFollower(context.Context) error {
 	if err != nil {
 		return err
 	}
+	rules, err := policies.New(policies.Config{Cluster: d.facts.cluster})
+	if err != nil {
+		return err
+	}
 	d.follower = &follower{
 		log: d.cfg.Logger.With("part", "services"), graph: kinds["Pod"].Graph, self: name,
 		query:     func(ctx context.Context, do func(*peer.Core)) error { return d.loop.Query(ctx, do) },
 		turned:    func() <-chan struct{} { return d.loop.Turned() },
-		directory: service.NewDirectory(), table: table, nudged: make(chan struct{}, 1),
+		directory: service.NewDirectory(), table: table, policies: rules, nudged: make(chan struct{}, 1),
 		left: map[netip.Addr]time.Time{}, draining: map[string]time.Time{},
 	}
 	d.add(d.follower)
@@ -251,11 +299,15 @@ func (d *Daemon) serviceTable() (*services.Table, error) {
 	return services.New(services.Config{Prefix: netstack.ServicePrefix(d.facts.cluster), Source: netstack.MachineAddress(d.facts.own)})
 }
 
-// purgeServices removes the machine's table of services.
+// purgeServices removes the machine's tables of services and policies.
 func (d *Daemon) purgeServices() error {
 	table, err := d.serviceTable()
 	if err != nil {
 		return err
 	}
-	return errors.Join(table.Purge(), table.Close())
+	rules, err := policies.New(policies.Config{Cluster: d.facts.cluster})
+	if err != nil {
+		return errors.Join(err, table.Close())
+	}
+	return errors.Join(table.Purge(), rules.Purge(), table.Close(), rules.Close())
 }

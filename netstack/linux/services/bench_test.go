@@ -17,7 +17,7 @@ const many = 30_000
 // crowd fills the table with services, the first of which has pod 1 behind it.
 func crowd(b *testing.B, n int) (*world, []service.Service) {
 	w := newWorld(b, 3)
-	w.serve(1)
+	w.Serve(1, 8080)
 	list := make([]service.Service, n)
 	for i := range list {
 		list[i] = w.service(uint64(i+1), 1, 2)
@@ -56,7 +56,7 @@ func BenchmarkAddService(b *testing.B) {
 // with that of a direct one.
 func BenchmarkConnect(b *testing.B) {
 	w, list := crowd(b, many)
-	direct := netip.AddrPortFrom(w.pods[1].address, 8080)
+	direct := netip.AddrPortFrom(w.Pods[1].Address, 8080)
 	var through, straight []time.Duration
 	for b.Loop() {
 		straight = append(straight, w.connect(direct))
@@ -72,7 +72,7 @@ func BenchmarkConnect(b *testing.B) {
 
 // connect measures one connection of pod 0, without entering its namespace.
 func (w *world) connect(to netip.AddrPort) (took time.Duration) {
-	check(w.t, in(w.t, w.pods[0].space, func() error {
+	check(w.T, w.In(w.Pods[0].Space, func() error {
 		began := time.Now()
 		conn, err := dial(to)
 		took = time.Since(began)

@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"starling.dev/starling/netstack/linux/nft"
 )
 
 // read lists the table. It is whole if the base chains, the classes, their rules and the
@@ -25,7 +29,7 @@ func (t *Table) read() (have *content, whole bool, err error) {
 		return nil, false, nil
 	}
 	have = newContent()
-	rules, err := t.ruleMarks()
+	rules, err := t.kernel().Comments()
 	if err != nil {
 		return nil, false, err
 	}
@@ -69,8 +73,8 @@ func (t *Table) isWhole(have *content, rules map[string][]string) bool {
 
 func (t *Table) readSets(have *content) error {
 	for _, c := range have.classes {
-		err := t.elements(classSet(c).Name, func(e element) {
-			if w, ok := readWhere(e.key); ok {
+		err := t.kernel().Elements(classSet(c).Name, func(e nft.Element) {
+			if w, ok := readWhere(e.Key); ok {
 				have.members[w] = append(have.members[w], c)
 			}
 		})
@@ -79,8 +83,8 @@ func (t *Table) readSets(have *content) error {
 		}
 	}
 	for n := range have.numbers {
-		err := t.elements(endpointsMap(n).Name, func(e element) {
-			if w, to, ok := readEndpoint(e.key, e.value); ok {
+		err := t.kernel().Elements(endpointsMap(n).Name, func(e nft.Element) {
+			if w, to, ok := readEndpoint(e.Key, e.Value); ok {
 				have.endpoints[slot{w, n}] = to
 			}
 		})
@@ -88,9 +92,13 @@ func (t *Table) readSets(have *content) error {
 			return err
 		}
 	}
-	return t.elements(hairpinSet().Name, func(e element) {
-		if a, ok := netip.AddrFromSlice(e.key[:min(addressBytes, len(e.key))]); ok {
+	return t.kernel().Elements(hairpinSet().Name, func(e nft.Element) {
+		if a, ok := netip.AddrFromSlice(e.Key[:min(addressBytes, len(e.Key))]); ok {
 			have.local[a] = struct{}{}
 		}
 	})
+}
+
+func (t *Table) kernel() nft.Table {
+	return nft.Table{Namespace: t.fd, Family: unix.NFPROTO_IPV6, Name: TableName}
 }

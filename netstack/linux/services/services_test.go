@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"starling.dev/starling/netstack"
+	"starling.dev/starling/netstack/linux/linuxtest"
 	"starling.dev/starling/netstack/service"
 )
 
@@ -18,14 +19,14 @@ func at(s service.Service) netip.AddrPort { return netip.AddrPortFrom(s.Address,
 
 func TestConnectionsAreSpread(t *testing.T) {
 	w := newWorld(t, 3)
-	w.serve(1)
-	w.serve(2)
+	w.Serve(1, 8080)
+	w.Serve(2, 8080)
 	s := w.service(1, 1, 2)
 	w.sync(s)
-	for who, path := range map[string]string{"a pod": w.pods[0].space, "the machine": w.machine} {
+	for who, path := range map[string]string{"a pod": w.Pods[0].Space, "the machine": w.Machine} {
 		counts := map[string]int{}
 		for range 60 {
-			name, _, err := w.ask(path, at(s))
+			name, _, err := w.Ask(path, at(s))
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", who, err, w.ruleset())
 			}
@@ -41,19 +42,19 @@ func TestConnectionsAreSpread(t *testing.T) {
 func TestAClientStaysWithItsPod(t *testing.T) {
 	w := newWorld(t, 4)
 	for i := range 4 {
-		w.serve(i)
+		w.Serve(i, 8080)
 	}
 	s := w.service(1, 0, 1, 2, 3)
 	s.Affinity = true
 	w.sync(s)
 	chosen := map[string]bool{}
-	for _, p := range w.pods {
-		first, _, err := w.ask(p.space, at(s))
+	for _, p := range w.Pods {
+		first, _, err := w.Ask(p.Space, at(s))
 		check(t, err)
 		chosen[first] = true
 		for range 10 {
-			if name, _, err := w.ask(p.space, at(s)); err != nil || name != first {
-				t.Fatalf("%s was answered by %s, then by %s, %v", p.name, first, name, err)
+			if name, _, err := w.Ask(p.Space, at(s)); err != nil || name != first {
+				t.Fatalf("%s was answered by %s, then by %s, %v", p.Name, first, name, err)
 			}
 		}
 	}
@@ -64,26 +65,26 @@ func TestAClientStaysWithItsPod(t *testing.T) {
 
 func TestAPodReachesItself(t *testing.T) {
 	w := newWorld(t, 1)
-	w.serve(0)
+	w.Serve(0, 8080)
 	s := w.service(1, 0)
 	w.sync(s)
-	name, seen, err := w.ask(w.pods[0].space, at(s))
-	if want := netstack.MachineAddress(w.own); err != nil || name != "pod0" || seen != want {
+	name, seen, err := w.Ask(w.Pods[0].Space, at(s))
+	if want := netstack.MachineAddress(w.Own); err != nil || name != "pod0" || seen != want {
 		t.Errorf("answered by %s to %s, %v; want the machine %s as the client", name, seen, err, want)
 	}
 }
 
 func TestWithoutPodsClientsAreRefusedAtOnce(t *testing.T) {
 	w := newWorld(t, 2)
-	w.serve(1)
+	w.Serve(1, 8080)
 	s := w.service(1, 1)
 	w.sync(s)
-	if _, _, err := w.ask(w.pods[0].space, at(s)); err != nil {
+	if _, _, err := w.Ask(w.Pods[0].Space, at(s)); err != nil {
 		t.Fatal(err)
 	}
 	check(t, w.table.Update(nil, []service.Where{s.Forwards()[0].Where}))
 	began := time.Now()
-	_, _, err := w.ask(w.pods[0].space, at(s))
+	_, _, err := w.Ask(w.Pods[0].Space, at(s))
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("the client saw %v", err)
 	}
@@ -96,16 +97,13 @@ func TestWithoutPodsClientsAreRefusedAtOnce(t *testing.T) {
 // stay where they are.
 func TestEndpointsLeaveAndJoin(t *testing.T) {
 	w := newWorld(t, 3)
-	w.serveUDP(1)
-	w.serveUDP(2)
+	w.ServeUDP(1, 8080)
+	w.ServeUDP(2, 8080)
 	s := w.service(1, 1)
 	s.Ports[0].Protocol = "udp"
 	w.sync(s, w.service(2, 2))
-	var conn net.Conn
-	check(t, in(t, w.pods[0].space, func() (err error) {
-		conn, err = net.Dial("udp", at(s).String())
-		return err
-	}))
+	conn, err := w.Dial(w.Pods[0].Space, "udp", at(s))
+	check(t, err)
 	defer conn.Close()
 	if got := say(t, conn); got != "pod1" {
 		t.Fatalf("answered by %s", got)
@@ -120,9 +118,9 @@ func TestEndpointsLeaveAndJoin(t *testing.T) {
 	if got := say(t, conn); got != "pod1" {
 		t.Errorf("the open flow went to %s", got)
 	}
-	n, err := w.table.Forget([]netip.Addr{w.pods[1].address}, true)
-	if err != nil || n != 1 {
-		t.Errorf("forgot %d flows, %v", n, err)
+	forgot, err := w.table.Forget([]netip.Addr{w.Pods[1].Address}, true)
+	if err != nil || forgot != 1 {
+		t.Errorf("forgot %d flows, %v", forgot, err)
 	}
 	if got := say(t, conn); got != "pod2" {
 		t.Errorf("after it was forgotten the flow went to %s", got)
@@ -131,36 +129,31 @@ func TestEndpointsLeaveAndJoin(t *testing.T) {
 
 func say(t *testing.T, conn net.Conn) string {
 	t.Helper()
-	buf := make([]byte, 64)
-	check(t, conn.SetDeadline(time.Now().Add(patience)))
-	if _, err := conn.Write([]byte("who?")); err != nil {
-		t.Fatal(err)
-	}
-	n, err := conn.Read(buf)
+	answer, err := linuxtest.Say(conn)
 	check(t, err)
-	return string(buf[:n])
+	return answer
 }
 
 // TestPortsChangeHands: an address and port of one service become another's in one step.
 func TestPortsChangeHands(t *testing.T) {
 	w := newWorld(t, 3)
-	w.serve(1)
-	w.serve(2)
+	w.Serve(1, 8080)
+	w.Serve(2, 8080)
 	s := w.service(1, 1)
 	w.sync(s)
 	heir := w.service(2, 2)
 	heir.Address = s.Address
 	check(t, w.table.Update(heir.Forwards(), nil))
-	if name, _, err := w.ask(w.pods[0].space, at(s)); err != nil || name != "pod2" {
+	if name, _, err := w.Ask(w.Pods[0].Space, at(s)); err != nil || name != "pod2" {
 		t.Errorf("answered by %s, %v", name, err)
 	}
 	moved := heir // to another port
 	moved.Ports = []service.Port{{Name: "http", Protocol: "tcp", Port: 81}}
 	check(t, w.table.Update(service.Difference{Before: heir, After: moved}.Changes()))
-	if name, _, err := w.ask(w.pods[0].space, at(moved)); err != nil || name != "pod2" {
+	if name, _, err := w.Ask(w.Pods[0].Space, at(moved)); err != nil || name != "pod2" {
 		t.Errorf("at the other port: answered by %s, %v", name, err)
 	}
-	if _, _, err := w.ask(w.pods[0].space, at(s)); err == nil {
+	if _, _, err := w.Ask(w.Pods[0].Space, at(s)); err == nil {
 		t.Error("the old port still answers")
 	}
 }
@@ -182,8 +175,8 @@ var damage = map[string]string{
 
 func TestSyncAdoptsAndRepairs(t *testing.T) {
 	w := newWorld(t, 3)
-	w.serve(1)
-	w.serve(2)
+	w.Serve(1, 8080)
+	w.Serve(2, 8080)
 	list := []service.Service{w.service(1, 1, 2), w.service(2, 1)}
 	w.sync(list...)
 	whole := w.ruleset()
@@ -194,13 +187,13 @@ func TestSyncAdoptsAndRepairs(t *testing.T) {
 	}
 	for name, script := range damage {
 		t.Run(name, func(t *testing.T) {
-			w.sh(script)
+			w.Sh(script)
 			w.sync(list...)
 			if now := w.ruleset(); sorted(now) != sorted(whole) {
 				t.Errorf("repaired:\n%s\nbefore:\n%s", now, whole)
 			}
 			for _, s := range list {
-				if _, _, err := w.ask(w.pods[0].space, at(s)); err != nil {
+				if _, _, err := w.Ask(w.Pods[0].Space, at(s)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -226,6 +219,6 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	w := newWorld(t, 1)
 	w.sync(w.service(1, 0))
 	check(t, w.table.Purge())
-	w.sh("test -z \"$(nft list tables ip6)\"")
+	w.Sh("test -z \"$(nft list tables ip6)\"")
 	check(t, w.table.Purge())
 }

@@ -1,4 +1,4 @@
-package services
+package nft
 
 import (
 	"fmt"
@@ -9,20 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file reads what package nftables does not: all rules of a table at once with
-// one request, and elements whatever they hold.
+// Table is a table in a network namespace.
+type Table struct {
+	Namespace int // an open descriptor of it
+	Family    byte
+	Name      string
+}
 
 // dump sends a request that lists something of the table, and calls got with the
 // attributes of each message.
-func (t *Table) dump(kind int, attrs []*nl.RtAttr, got func(attributes) error) error {
-	socket, err := nl.GetNetlinkSocketAt(netns.NsHandle(t.fd), netns.None(), unix.NETLINK_NETFILTER)
+func (t Table) dump(kind int, attrs []*nl.RtAttr, got func(attributes) error) error {
+	socket, err := nl.GetNetlinkSocketAt(netns.NsHandle(t.Namespace), netns.None(), unix.NETLINK_NETFILTER)
 	if err != nil {
 		return fmt.Errorf("open an nftables socket: %w", err)
 	}
 	defer socket.Close()
 	req := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|kind, unix.NLM_F_DUMP)
 	req.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_NETFILTER: {Socket: socket}}
-	req.AddData(&nl.Nfgenmsg{NfgenFamily: unix.NFPROTO_IPV6, Version: nl.NFNETLINK_V0})
+	req.AddData(&nl.Nfgenmsg{NfgenFamily: t.Family, Version: nl.NFNETLINK_V0})
 	for _, a := range attrs {
 		req.AddData(a)
 	}
@@ -62,10 +66,10 @@ func parse(b []byte) (attributes, error) {
 
 func text(b []byte) string { return unix.ByteSliceToString(b) }
 
-// ruleMarks lists the comments of all rules of the table by chain.
-func (t *Table) ruleMarks() (map[string][]string, error) {
+// Comments lists the comments of all rules of the table by chain.
+func (t Table) Comments() (map[string][]string, error) {
 	marks := map[string][]string{}
-	table := nl.NewRtAttr(unix.NFTA_RULE_TABLE, nl.ZeroTerminated(TableName))
+	table := nl.NewRtAttr(unix.NFTA_RULE_TABLE, nl.ZeroTerminated(t.Name))
 	err := t.dump(unix.NFT_MSG_GETRULE, []*nl.RtAttr{table}, func(a attributes) error {
 		comment, _ := userdata.GetString(a[unix.NFTA_RULE_USERDATA], userdata.TypeComment)
 		chain := text(a[unix.NFTA_RULE_CHAIN])
@@ -73,18 +77,18 @@ func (t *Table) ruleMarks() (map[string][]string, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list the rules of table ip6 %s: %w", TableName, err)
+		return nil, fmt.Errorf("list the rules of table %s: %w", t.Name, err)
 	}
 	return marks, nil
 }
 
-// element is one element of a set or map.
-type element struct{ key, value []byte }
+// Element is one element of a set or map; a set has no values.
+type Element struct{ Key, Value []byte }
 
-// elements calls got with each element of a set.
-func (t *Table) elements(set string, got func(element)) error {
+// Elements calls got with each element of a set.
+func (t Table) Elements(set string, got func(Element)) error {
 	attrs := []*nl.RtAttr{
-		nl.NewRtAttr(unix.NFTA_SET_ELEM_LIST_TABLE, nl.ZeroTerminated(TableName)),
+		nl.NewRtAttr(unix.NFTA_SET_ELEM_LIST_TABLE, nl.ZeroTerminated(t.Name)),
 		nl.NewRtAttr(unix.NFTA_SET_ELEM_LIST_SET, nl.ZeroTerminated(set)),
 	}
 	err := t.dump(unix.NFT_MSG_GETSETELEM, attrs, func(a attributes) error {
@@ -102,20 +106,20 @@ func (t *Table) elements(set string, got func(element)) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("list set %s of table ip6 %s: %w", set, TableName, err)
+		return fmt.Errorf("list set %s of table %s: %w", set, t.Name, err)
 	}
 	return nil
 }
 
-func readElement(b []byte) (element, error) {
+func readElement(b []byte) (Element, error) {
 	e, err := parse(b)
 	if err != nil {
-		return element{}, err
+		return Element{}, err
 	}
 	key, err := parse(e[unix.NFTA_SET_ELEM_KEY])
 	if err != nil {
-		return element{}, err
+		return Element{}, err
 	}
 	value, err := parse(e[unix.NFTA_SET_ELEM_DATA])
-	return element{key[unix.NFTA_DATA_VALUE], value[unix.NFTA_DATA_VALUE]}, err
+	return Element{key[unix.NFTA_DATA_VALUE], value[unix.NFTA_DATA_VALUE]}, err
 }
