@@ -20,7 +20,11 @@ const (
 // Drain takes a pod out of its services, if it is in any, and waits until new connections
 // no longer come to it. It is called before a container is asked to stop, and is
 // idempotent; what the pod's grace is for, the connections that are open, comes after it.
+// A peer that only removes what it kept follows no services, and has no follower.
 func (f *follower) Drain(ctx context.Context, podID string) error {
+	if f == nil {
+		return nil
+	}
 	until, err := f.startDrain(ctx, podID)
 	if err != nil || until.IsZero() {
 		return err
