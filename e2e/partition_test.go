@@ -5,12 +5,7 @@ import "testing"
 func TestPartitionedMinorityStartsNothingAndLosesNothing(t *testing.T) {
 	c := need(t)
 	c.remove(t, "majority", "minority", "written")
-	c.must(t, 1, "machine", "label", "m1", "side=minority")
-	c.must(t, 1, "machine", "label", "m2", "side=majority")
-	t.Cleanup(func() {
-		c.must(t, 1, "machine", "label", "m1", "side-")
-		c.must(t, 1, "machine", "label", "m2", "side-")
-	})
+	c.labelSides(t)
 	c.apply(t, 1, "alice", set(
 		podSpec{name: "majority", args: serve, memory: "64Mi", require: "side: majority"},
 		podSpec{name: "minority", args: serve, memory: "64Mi", require: "side: minority"},
@@ -84,4 +79,15 @@ func TestLossyNetwork(t *testing.T) {
 	for n := 1; n <= machines; n++ {
 		c.awaitReady(t, n, "lossy")
 	}
+}
+
+// labelSides tells the sides of the cut apart, for pods to begin on one of them.
+func (c *cluster) labelSides(t *testing.T) {
+	t.Helper()
+	c.must(t, 1, "machine", "label", "m1", "side=minority")
+	c.must(t, 1, "machine", "label", "m2", "side=majority")
+	t.Cleanup(func() {
+		c.must(t, 1, "machine", "label", "m1", "side-")
+		c.must(t, 1, "machine", "label", "m2", "side-")
+	})
 }
