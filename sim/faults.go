@@ -292,6 +292,7 @@ func (w *World) remove() {
 		w.sometimes("a machine is removed")
 		m.cutPower()
 		m.gone = true
+		w.check.damaged(m) // its disk is out of reach for good
 		w.net.changed()
 	})
 }
