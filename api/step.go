@@ -29,6 +29,9 @@ func ForeignStatus(loop string) string { return Child(foreignStatus, loop) }
 // or not.
 func ForeignStep(loop, step string) string { return loop + ":" + step }
 
+// LoopAuthor begins the author of what a foreign loop's program declares.
+const LoopAuthor = "user:loop-"
+
 // foreignLoop returns the loop of a foreign step's name.
 func foreignLoop(step string) (loop string, ok bool) {
 	loop, _, ok = strings.Cut(step, ":")

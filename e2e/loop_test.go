@@ -1,7 +1,7 @@
 package e2e
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -16,32 +16,28 @@ func (c *cluster) attachLoop(t *testing.T, argv ...string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var programs []*exec.Cmd
+	var printed []*bytes.Buffer
 	stop = func() {
 		cancel()
 		for _, p := range programs {
-			_ = p.Wait() // it was killed
+			_ = p.Wait() // it was interrupted
 		}
-		programs = nil
+		if programs = nil; t.Failed() {
+			t.Logf("the loop printed:\n%v", printed)
+		}
 	}
 	t.Cleanup(stop)
 	for n := 1; n <= machines; n++ {
 		program := exec.CommandContext(ctx, argv[0], append(argv[1:], "--socket", c.lab.Socket(n))...)
 		program.WaitDelay = time.Second
 		program.Cancel = func() error { return program.Process.Signal(os.Interrupt) }
-		out, err := program.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		program.Stderr = program.Stdout
+		out := &bytes.Buffer{}
+		printed = append(printed, out)
+		program.Stdout, program.Stderr = out, out
 		if err := program.Start(); err != nil {
 			t.Fatal(err)
 		}
 		programs = append(programs, program)
-		go func() {
-			for lines := bufio.NewScanner(out); lines.Scan(); {
-				t.Log(lines.Text())
-			}
-		}()
 	}
 	return stop
 }

@@ -143,7 +143,7 @@ func refused(err error) bool {
 }
 
 func declare(l Loop) *apiv1.AttachRequest {
-	req := &apiv1.AttachRequest{Loop: l.Name, Author: "loop-" + l.Name}
+	req := &apiv1.AttachRequest{Loop: l.Name}
 	for _, s := range l.Steps {
 		d := &apiv1.LoopStep{
 			Name: s.Name, Kind: s.Kind, After: s.After, Before: s.Before, Requires: s.Requires, RequiredBy: s.RequiredBy,

@@ -15,6 +15,7 @@ import (
 func (e *engine) evaluate(t *tracked) {
 	e.undoForeignLives(t)
 	e.reap(t)
+	e.settleDeclarations(t)
 	if t.snap == nil {
 		e.setTopics(t, nil)
 		return

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
@@ -158,6 +159,21 @@ func foreignLoops(hooks map[string]hook) []lifecycle.Loop {
 		list = append(list, *byName[name])
 	}
 	return list
+}
+
+// settleDeclarations deletes what the programs of one loop, attaching to several machines
+// at once, declared under one name beside the Step that holds it. They mean the same Step;
+// of two people's creations that can't be said.
+func (e *engine) settleDeclarations(t *tracked) {
+	o, ok := e.c.journal.state.Object(t.ref)
+	if t.ref.Kind != kindStep || !ok || !o.HoldsName() || e.executor(t.ref) != e.c.self.Name {
+		return
+	}
+	for _, loser := range o.Losers() {
+		if loser.Creator == o.Creator() && strings.HasPrefix(loser.Creator, api.LoopAuthor) {
+			e.deleteLife(t.ref, loser.ID, loser.Creator, "declared on several machines at once")
+		}
+	}
 }
 
 // fits tells before a Step is written whether it would become part of its lifecycle.

@@ -185,3 +185,43 @@ func TestSkippedStep(t *testing.T) {
 		t.Error("the pod still waits for a step that is skipped")
 	}
 }
+
+// The programs of one loop attach to all machines at once, and declare one Step.
+func TestDeclaredOnSeveralMachinesAtOnce(t *testing.T) {
+	c := newCluster(t, 3)
+	c.attach("audit")
+	c.run(3 * time.Second)
+	for _, n := range c.cores {
+		n.core.Step(c.now, Write{Request: 9, Author: api.LoopAuthor + "audit", Edits: []Edit{step(t, "audit", auditStep)}})
+	}
+	c.run(10 * time.Second)
+	c.write(1, Edit{Kind: EditDelete, Key: api.Key{Kind: "Step", Name: "audit"}})
+	c.run(2 * time.Second)
+	for _, n := range c.cores {
+		if s, ok := n.core.See(api.Key{Kind: "Step", Name: "audit"}); ok {
+			t.Errorf("m%d still sees a Step by %s", n.i, s.Folded.Creator())
+		}
+	}
+}
+
+// A Step that is deleted is gone, and pods go on without it.
+func TestDeletedStepIsGone(t *testing.T) {
+	c := newCluster(t, 3)
+	c.attach("audit")
+	c.run(3 * time.Second)
+	c.write(1, step(t, "audit", auditStep))
+	c.write(1, pod(t, "web", hello))
+	for range 2 {
+		c.write(2, Edit{Kind: EditDelete, Key: api.Key{Kind: "Step", Name: "audit"}})
+		c.run(2 * time.Second)
+		for _, n := range c.cores {
+			if s, ok := n.core.See(api.Key{Kind: "Step", Name: "audit"}); ok {
+				t.Errorf("m%d still sees the Step: %s %+v", n.i, s.Eval.Verdict, s.Eval.Steps)
+			}
+		}
+		if s, _ := c.cores[0].core.See(podKey("web")); s.Eval.Verdict != lifecycle.Converged {
+			t.Errorf("without the step, the pod is %s", s.Eval.Verdict)
+		}
+		c.write(1, step(t, "audit", auditStep))
+	}
+}

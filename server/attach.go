@@ -23,7 +23,7 @@ func (s *Server) Attach(ctx context.Context, req *apiv1.AttachRequest, out *conn
 		return wire(api.Errorf(api.SpecInvalid, "attach loop: %w", err))
 	}
 	if len(req.GetSteps()) > 0 {
-		if _, err := s.write(ctx, req.GetAuthor(), "declared by loop "+req.GetLoop(), stepEdits(req)); err != nil {
+		if _, err := s.write(ctx, "loop-"+req.GetLoop(), "declared by loop "+req.GetLoop(), stepEdits(req)); err != nil {
 			return err
 		}
 	}

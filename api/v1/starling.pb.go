@@ -3657,8 +3657,7 @@ func (x *DebugResponse) GetView() *View {
 type AttachRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Loop          string                 `protobuf:"bytes,1,opt,name=loop,proto3" json:"loop,omitempty"`
-	Steps         []*LoopStep            `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`   // empty: the Steps are there already
-	Author        string                 `protobuf:"bytes,3,opt,name=author,proto3" json:"author,omitempty"` // who declares them, as in ApplyRequest
+	Steps         []*LoopStep            `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"` // empty: the Steps are there already
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3705,13 +3704,6 @@ func (x *AttachRequest) GetSteps() []*LoopStep {
 		return x.Steps
 	}
 	return nil
-}
-
-func (x *AttachRequest) GetAuthor() string {
-	if x != nil {
-		return x.Author
-	}
-	return ""
 }
 
 // LoopStep declares a step, as a Step object does.
@@ -4548,11 +4540,10 @@ const file_starling_proto_rawDesc = "" +
 	"\x04view\x18\x03 \x01(\v2\x11.starling.v1.ViewR\x04view\x1a:\n" +
 	"\fFiguresEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"h\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"P\n" +
 	"\rAttachRequest\x12\x12\n" +
 	"\x04loop\x18\x01 \x01(\tR\x04loop\x12+\n" +
-	"\x05steps\x18\x02 \x03(\v2\x15.starling.v1.LoopStepR\x05steps\x12\x16\n" +
-	"\x06author\x18\x03 \x01(\tR\x06author\"\xca\x02\n" +
+	"\x05steps\x18\x02 \x03(\v2\x15.starling.v1.LoopStepR\x05steps\"\xca\x02\n" +
 	"\bLoopStep\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +

@@ -77,7 +77,7 @@ def check(fields, trusted):
 
 
 def serve(path, trusted):
-    declaration = {"loop": "audit", "steps": [STEP], "author": "loop-audit"}
+    declaration = {"loop": "audit", "steps": [STEP]}
     for message in stream(path, "Attach", declaration):
         if "step" in message:
             print("check", message["key"]["name"], flush=True)
@@ -99,6 +99,8 @@ def main():
             print("not attached:", away, file=sys.stderr)
         except RuntimeError as refused:
             sys.exit(f"audit: {refused}")
+        except KeyboardInterrupt:
+            return
         time.sleep(1)
 
 
