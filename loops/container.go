@@ -24,7 +24,9 @@ func Container() lifecycle.Loop {
 			Reads: []string{
 				"status.machine", "spec.containers.*.image", "spec.containers.*.command", "spec.containers.*.args",
 				"spec.containers.*.env", "spec.containers.*.workdir", "spec.containers.*.user", "spec.containers.*.ports",
-				"spec.containers.*.resources", "spec.containers.*.mounts", "spec.restart", "spec.stop", "spec.runtime", "spec.partition", "lifecycle.restart",
+				"spec.containers.*.resources", "spec.containers.*.mounts",
+				"spec.containers.*.probes.startup", "spec.containers.*.probes.liveness", // which make it fail
+				"spec.restart", "spec.stop", "spec.runtime", "spec.partition", "lifecycle.restart",
 				"status.images", "status.network", "status.volumes",
 			},
 			Outputs: []string{"status.containers", "status.running", "status.fence"},
