@@ -34,7 +34,6 @@ type follower struct {
 	// mu is held while the state is taken in and applied. It guards what follows.
 	mu       sync.Mutex
 	seen     view
-	local    []netip.Addr
 	inStep   bool // the kernel's table was brought in step since it was last in doubt
 	left     map[netip.Addr]time.Time
 	draining map[string]time.Time // by pod's ID: until when it is kept out of services
