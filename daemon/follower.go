@@ -10,7 +10,6 @@ import (
 
 	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/loops"
-	"starling.dev/starling/netstack"
 	"starling.dev/starling/netstack/linux/policies"
 	"starling.dev/starling/netstack/linux/services"
 	"starling.dev/starling/netstack/policy"
@@ -172,23 +171,27 @@ func (f *follower) apply(ctx context.Context, e service.Effect) error {
 	return f.table.SetLocal(local)
 }
 
-// enforce brings the kernel's table of policies in step.
-func (f *follower) enforce(ctx context.Context) error {
+// planLocked is what the Allows ask of this machine.
+func (f *follower) planLocked() policy.Plan {
 	var allows []policy.Allow
 	for _, o := range f.seen.allows {
 		if !o.Deleted {
 			allows = append(allows, loops.AllowEntry(o))
 		}
 	}
-	plan := policy.Plan{}
-	if len(allows) > 0 {
-		plan = policy.Make(f.self, f.directory.Pods(), allows)
+	if len(allows) == 0 {
+		return policy.Plan{}
 	}
+	return policy.Make(f.self, f.directory.Pods(), allows)
+}
+
+// enforce brings the kernel's table of policies in step.
+func (f *follower) enforce(ctx context.Context) error {
 	set := f.policies.Set
 	if !f.inStep {
 		set = f.policies.Sync
 	}
-	err := set(ctx, plan)
+	err := set(ctx, f.planLocked())
 	f.enforced = err == nil
 	return err
 }
@@ -254,35 +257,6 @@ func leavers(d service.Difference) (gone []netip.Addr) {
 	return gone
 }
 
-// buildFollower makes what follows the state.
-func (d *Daemon) buildFollower(context.Context) error {
-	kinds, err := peer.Kinds()
-	if err != nil {
-		return err
-	}
-	name, err := d.home.name()
-	if err != nil {
-		return err
-	}
-	table, err := d.serviceTable()
-	if err != nil {
-		return err
-	}
-	rules, err := policies.New(policies.Config{Cluster: d.facts.cluster})
-	if err != nil {
-		return err
-	}
-	d.follower = &follower{
-		log: d.cfg.Logger.With("part", "services"), graph: kinds["Pod"].Graph, self: name,
-		query:     func(ctx context.Context, do func(*peer.Core)) error { return d.loop.Query(ctx, do) },
-		turned:    func() <-chan struct{} { return d.loop.Turned() },
-		directory: service.NewDirectory(), table: table, policies: rules, nudged: make(chan struct{}, 1),
-		left: map[netip.Addr]time.Time{}, draining: map[string]time.Time{},
-	}
-	d.add(d.follower)
-	return nil
-}
-
 // entry is a pod as the directory shows it: one that drains is kept out of services.
 func (f *follower) entry(o *lifecycle.Object) service.Pod {
 	p := loops.PodEntry(o, f.graph)
@@ -292,21 +266,4 @@ func (f *follower) entry(o *lifecycle.Object) service.Pod {
 		p.Serving = false
 	}
 	return p
-}
-
-func (d *Daemon) serviceTable() (*services.Table, error) {
-	return services.New(services.Config{Prefix: netstack.ServicePrefix(d.facts.cluster), Source: netstack.MachineAddress(d.facts.own)})
-}
-
-// purgeServices removes the machine's tables of services and policies.
-func (d *Daemon) purgeServices() error {
-	table, err := d.serviceTable()
-	if err != nil {
-		return err
-	}
-	rules, err := policies.New(policies.Config{Cluster: d.facts.cluster})
-	if err != nil {
-		return errors.Join(err, table.Close())
-	}
-	return errors.Join(table.Purge(), rules.Purge(), table.Close(), rules.Close())
 }

@@ -100,7 +100,10 @@ func (r serverRuntime) List(ctx context.Context) ([]oci.Image, error) { return r
 // serverNetwork is the machine's network as the API server sees it.
 type serverNetwork struct{ d *Daemon }
 
-func (n serverNetwork) State(ctx context.Context) (string, error) { return n.d.network.State(ctx) }
+func (n serverNetwork) State(ctx context.Context) (string, error) {
+	text, err := n.d.network.State(ctx)
+	return text + n.d.follower.state(), err
+}
 
 func (n serverNetwork) Findings(ctx context.Context) ([]*apiv1.Finding, error) {
 	list, err := n.d.network.Doctor(ctx)

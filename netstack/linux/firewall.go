@@ -86,7 +86,7 @@ func foreignTables(conn *nftables.Conn) ([]ruleset, error) {
 	}
 	var sets []ruleset
 	for _, c := range chains {
-		if families(c.Table.Family) == nil || (c.Table.Name == netstack.TableName && c.Table.Family == nftables.TableFamilyINet) {
+		if families(c.Table.Family) == nil || isOurs(c.Table.Name) {
 			continue
 		}
 		i := slices.IndexFunc(sets, func(s ruleset) bool {
@@ -103,6 +103,11 @@ func foreignTables(conn *nftables.Conn) ([]ruleset, error) {
 		sets[i].chains[c.Name], sets[i].rules[c.Name] = c, rules
 	}
 	return sets, nil
+}
+
+// isOurs reports whether a table is one of ours: "starling" and what belongs to it.
+func isOurs(table string) bool {
+	return table == netstack.TableName || strings.HasPrefix(table, netstack.TableName+"-")
 }
 
 // judge follows a packet through the table's chains at the forward hook.

@@ -1,0 +1,82 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"starling.dev/starling/netstack"
+	"starling.dev/starling/netstack/linux/policies"
+	"starling.dev/starling/netstack/linux/services"
+	"starling.dev/starling/netstack/service"
+	"starling.dev/starling/peer"
+)
+
+// buildFollower makes what follows the state.
+func (d *Daemon) buildFollower(context.Context) error {
+	kinds, err := peer.Kinds()
+	if err != nil {
+		return err
+	}
+	name, err := d.home.name()
+	if err != nil {
+		return err
+	}
+	table, err := d.serviceTable()
+	if err != nil {
+		return err
+	}
+	rules, err := policies.New(policies.Config{Cluster: d.facts.cluster})
+	if err != nil {
+		return err
+	}
+	d.follower = &follower{
+		log: d.cfg.Logger.With("part", "services"), graph: kinds["Pod"].Graph, self: name,
+		query:     func(ctx context.Context, do func(*peer.Core)) error { return d.loop.Query(ctx, do) },
+		turned:    func() <-chan struct{} { return d.loop.Turned() },
+		directory: service.NewDirectory(), table: table, policies: rules, nudged: make(chan struct{}, 1),
+		left: map[netip.Addr]time.Time{}, draining: map[string]time.Time{},
+	}
+	d.add(d.follower)
+	return nil
+}
+
+func (d *Daemon) serviceTable() (*services.Table, error) {
+	return services.New(services.Config{Prefix: netstack.ServicePrefix(d.facts.cluster), Source: netstack.MachineAddress(d.facts.own)})
+}
+
+// purgeServices removes the machine's tables of services and policies.
+func (d *Daemon) purgeServices() error {
+	table, err := d.serviceTable()
+	if err != nil {
+		return err
+	}
+	rules, err := policies.New(policies.Config{Cluster: d.facts.cluster})
+	if err != nil {
+		return errors.Join(err, table.Close())
+	}
+	return errors.Join(table.Purge(), rules.Purge(), table.Close(), rules.Close())
+}
+
+// state prints what the machine does for services and policies, one line per thing.
+func (f *follower) state() string {
+	var b strings.Builder
+	for _, s := range f.directory.Services() {
+		for _, forward := range s.Forwards() {
+			fmt.Fprintf(&b, "service %s\n  %s\n", s.Key, forward)
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	plan := f.planLocked().String()
+	if plan != "" {
+		b.WriteString("policies\n")
+	}
+	for line := range strings.Lines(plan) {
+		b.WriteString("  " + line)
+	}
+	return b.String()
+}
