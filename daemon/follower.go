@@ -49,7 +49,7 @@ type view struct {
 
 const (
 	// pauseAfter bounds how often the state is taken in: a burst of turns is one change.
-	pauseAfter = 20 * time.Millisecond
+	pauseAfter = 50 * time.Millisecond
 	// again is how soon something that failed, or was not complete, is looked at again.
 	again = time.Second
 )
