@@ -68,11 +68,18 @@ func (c *cli) waitFor(ctx context.Context, key *apiv1.Key, condition string) err
 		}
 		existed = existed || !state.GetGone()
 	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < deadlineSlack {
+		<-ctx.Done() // the peer, which is told the deadline, has come to it first
+		return ctx.Err()
+	}
 	if err := ended(states.Err()); err != nil {
 		return err
 	}
 	return errors.New("the peer ended while it was asked; wait again")
 }
+
+// deadlineSlack is how far two clocks may be apart in telling that the time is over.
+const deadlineSlack = 250 * time.Millisecond
 
 // holds judges a condition. A target that an object is at while it is on its way to
 // another does not count, nor does a step whose result is out of date.
