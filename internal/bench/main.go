@@ -29,7 +29,6 @@ func parts(objects []int) []part {
 		{"store", "commits and opening", goBench("./store", ".", "1x")},
 		{"streams", "connections between peers", goBench("./gossip", "Ping|Throughput", "200ms")},
 		{"runtime", "containers (root)", goBench("./oci", ".", "1x")},
-		{"e2e", "from apply to the first answer, on a lab (root)", goBench("./e2e", ".", "1x")},
 	}
 }
 
