@@ -10,8 +10,9 @@ import (
 )
 
 // badgerOptions are tuned for a small machine with few, large, synced commits; the
-// measurements behind each number are in docs/adr/0020-badger-tuning.md.
-func badgerOptions(dir string, logger *slog.Logger) badger.Options {
+// measurements behind each number are in docs/adr/0020-badger-tuning.md. Without
+// compaction the database takes what the reserve has room for, and no more.
+func badgerOptions(dir string, logger *slog.Logger, compact bool) badger.Options {
 	o := badger.DefaultOptions(dir)
 	o.Logger = badgerLogger{logger}
 	o.SyncWrites = true
@@ -24,6 +25,10 @@ func badgerOptions(dir string, logger *slog.Logger) badger.Options {
 	o.NumLevelZeroTables = 3
 	o.NumLevelZeroTablesStall = 8
 	o.NumCompactors = 2
+	if !compact {
+		o.NumCompactors = 0
+		o.NumLevelZeroTablesStall = 1 << 20 // nobody would end the wait
+	}
 
 	// No value is above ValueThreshold (see partSize), so the value log stays
 	// empty, needs no collection, and may be as small as Badger allows.

@@ -14,6 +14,11 @@ import (
 // [ErrDiskFull] and [ErrInvalid] are answered before anything is written: the store is
 // as it was. After any other error it answers [ErrBroken] until it is reopened.
 func (s *Store) Commit(c crdt.Commit) error {
+	if s.still.Load() {
+		if err := s.stir(); err != nil {
+			return err
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(); err != nil {
@@ -29,7 +34,7 @@ func (s *Store) Commit(c crdt.Commit) error {
 	if err != nil {
 		return s.fail(err)
 	}
-	if err := s.space.admit(p.size()); err != nil {
+	if err := s.space.admit(p.size(), s.tables()); err != nil {
 		if errors.Is(err, ErrDiskFull) {
 			return err
 		}

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -47,4 +49,25 @@ func syncDir(dir string) error {
 		return fmt.Errorf("sync directory %s: %w", dir, err)
 	}
 	return nil
+}
+
+// tableBytes is the size of the database's tables before it is opened; 0 if there is
+// none yet.
+func tableBytes(dir string) (int64, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("list tables: %w", err)
+	}
+	n := int64(0)
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != ".sst" {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return 0, fmt.Errorf("list tables: %w", err)
+		}
+		n += info.Size()
+	}
+	return n, nil
 }

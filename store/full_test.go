@@ -153,26 +153,73 @@ func TestNoRoomForANewStore(t *testing.T) {
 }
 
 // TestStoreFillsTheDiskItself: whatever Badger has in flight when the last commit
-// is refused must still find room, or this process would end with SIGBUS.
+// is refused must still find room, or this process would end with SIGBUS. A larger
+// disk has more tables when it is full, and larger compactions.
 func TestStoreFillsTheDiskItself(t *testing.T) {
-	disk := smallDisk(t, 160)
+	for _, mib := range []int{128, 224, 352} {
+		t.Run(fmt.Sprintf("%d MiB", mib), func(t *testing.T) {
+			cfg := fullConfig(smallDisk(t, mib))
+			s := mustOpen(t, cfg)
+			seq := commitUntilFull(t, s, 0)
+			mustClose(t, s)
+			s = mustOpen(t, cfg)
+			seq = commitUntilFull(t, s, seq)
+			if r, all := mustRecover(t, s); !r.Sound() || uint64(2*len(all)) != seq {
+				t.Fatalf("%+v, %d batches for %d entries", r, len(all), seq)
+			}
+		})
+	}
+}
+
+// commitUntilFull returns the last entry that the store took.
+func commitUntilFull(t *testing.T, s *Store, seq uint64) uint64 {
+	t.Helper()
+	for {
+		batch := storetest.Batch(storetest.Actor(1), seq+1, 2, 100_000)
+		err := s.Commit(crdt.Commit{Batches: []crdt.Batch{batch}})
+		if errors.Is(err, ErrDiskFull) && !errors.Is(err, ErrBroken) {
+			return seq
+		}
+		if err != nil {
+			t.Fatalf("after %d entries: %v", seq, err)
+		}
+		seq += 2
+	}
+}
+
+// TestNothingIsCompactedWithoutRoom: a full disk must not be met by a compaction that
+// opening the database sets off, and once there is room the store takes up its work.
+func TestNothingIsCompactedWithoutRoom(t *testing.T) {
+	disk := smallDisk(t, 352)
 	cfg := fullConfig(disk)
 	s := mustOpen(t, cfg)
-	var c crdt.Commit
-	seq := uint64(0)
-	var err error
-	for err == nil {
-		c = crdt.Commit{Batches: []crdt.Batch{storetest.Batch(storetest.Actor(1), seq+1, 2, 100_000)}}
-		if err = s.Commit(c); err == nil {
-			seq += 2
-		}
-	}
-	if !errors.Is(err, ErrDiskFull) || errors.Is(err, ErrBroken) {
-		t.Fatalf("after %d entries: %v", seq, err)
-	}
+	seq := commitUntilFull(t, s, 0)
 	mustClose(t, s)
+	free := fillDisk(t, disk, openRoom+1<<20)
+
 	s = mustOpen(t, cfg)
-	if r, all := mustRecover(t, s); !r.Sound() || uint64(2*len(all)) != seq {
+	if !s.still.Load() {
+		t.Fatal("the database compacts on a full disk")
+	}
+	if err := s.ReleaseReserve(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		mustCommit(t, s, crdt.Commit{Batches: []crdt.Batch{storetest.Batch(storetest.Actor(1), seq+1, 2, 1000)}})
+		seq += 2
+	}
+	if !s.still.Load() {
+		t.Fatal("the database compacts on a full disk that is being mended")
+	}
+	free()
+	if err := unix.Mount("", disk, "", unix.MS_REMOUNT, "size=1g"); err != nil {
+		t.Fatal(err)
+	}
+	mustCommit(t, s, crdt.Commit{Batches: []crdt.Batch{storetest.Batch(storetest.Actor(1), seq+1, 2, 1000)}})
+	if s.still.Load() {
+		t.Fatal("there is room, and the database does not compact")
+	}
+	if r, all := mustRecover(t, s); !r.Sound() || uint64(2*len(all)) != seq+2 {
 		t.Fatalf("%+v, %d batches for %d entries", r, len(all), seq)
 	}
 }

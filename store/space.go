@@ -12,8 +12,10 @@ import (
 )
 
 // What Badger may write on its own account after a commit was admitted: the next
-// write-ahead log, the table that the full memtable becomes, and the tables of a
-// compaction before its inputs are deleted.
+// write-ahead log and the table that the full memtable becomes. On top come the
+// tables of the compactions that the commit can set off, which are written before
+// their inputs are deleted: at most all tables once more, since no two compactions
+// share an input.
 const (
 	openRoom   = 2 * memTableSize // replaying the logs writes them out as tables
 	mendRoom   = 1 * memTableSize
@@ -97,8 +99,9 @@ func (s *space) afterClose() {
 }
 
 // admit checks, before anything is written, that the disk has room for a commit of
-// this size and for all that it can set off.
-func (s *space) admit(size int) error {
+// this size and for all that it can set off, where compactions write as much as
+// tables at most.
+func (s *space) admit(size int, tables int64) error {
 	free, err := s.free()
 	if err != nil {
 		return err
@@ -111,9 +114,9 @@ func (s *space) admit(size int) error {
 			return err
 		}
 	}
-	need := int64(normalRoom)
+	need := normalRoom + tables
 	if s.mending {
-		need = mendRoom
+		need = mendRoom // nothing is compacted meanwhile
 	}
 	// A commit's bytes go to the write-ahead log first and to a table later.
 	need += 2 * int64(size)

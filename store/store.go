@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -20,8 +21,11 @@ type Store struct {
 	db   *badger.DB
 	lock *dirLock
 
-	// gate keeps Close away while a read runs. Taken before mu.
+	// gate keeps away, while a read runs, whatever closes the database. Taken before mu.
 	gate sync.RWMutex
+	// still means that the database was opened without compaction, because the disk
+	// has no room for it. Written under gate and mu.
+	still atomic.Bool
 
 	mu   sync.Mutex // guards all below
 	last meta       // as of the last commit
@@ -75,7 +79,7 @@ func (s *Store) open(cfg Config) error {
 	if err := s.lock.sign(); err != nil {
 		return err
 	}
-	if err := s.openDB(filepath.Join(cfg.Dir, "db")); err != nil {
+	if err := s.openDB(); err != nil {
 		return err
 	}
 	if err := s.rollBack(); err != nil {
@@ -84,14 +88,63 @@ func (s *Store) open(cfg Config) error {
 	return s.openMarks(filepath.Join(cfg.Dir, "highwater"))
 }
 
-func (s *Store) openDB(dir string) error {
-	db, err := badger.Open(badgerOptions(dir, s.log))
+// openDB opens the database, without compaction where the disk has no room for it:
+// Badger would begin at once.
+func (s *Store) openDB() error {
+	dir := filepath.Join(s.space.dir, "db")
+	tables, err := tableBytes(dir)
+	if err != nil {
+		return err
+	}
+	free, err := s.space.free()
+	if err != nil {
+		return err
+	}
+	s.still.Store(free < normalRoom+tables)
+	db, err := badger.Open(badgerOptions(dir, s.log, !s.still.Load()))
 	if err != nil {
 		return fmt.Errorf("open database %s: %w", dir, err)
 	}
 	s.db = db
 	s.wal, err = newWALKeeper(dir)
 	return err
+}
+
+// reopenDB closes the database and opens it as the disk's room permits now. The
+// caller holds gate and mu, or is the only one.
+func (s *Store) reopenDB() error {
+	if err := s.db.Close(); err != nil {
+		return fmt.Errorf("close database to open it again: %w", err)
+	}
+	return s.openDB()
+}
+
+// stir opens a still database again, with compaction, once the disk has room.
+func (s *Store) stir() error {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(); err != nil || !s.still.Load() {
+		return err
+	}
+	free, err := s.space.free()
+	if err != nil || free < normalRoom+s.tables() {
+		return err
+	}
+	if err := s.reopenDB(); err != nil {
+		return s.fail(err)
+	}
+	return nil
+}
+
+// tables is the size of all tables: as much as compactions write at most.
+func (s *Store) tables() int64 {
+	n := int64(0)
+	for _, level := range s.db.Levels() {
+		n += level.Size
+	}
+	return n
 }
 
 // openMarks reads the record of the last commit and the high-water file, and
@@ -147,10 +200,7 @@ func (s *Store) trim() error {
 	if free, err := s.space.free(); err != nil || free < normalRoom {
 		return err
 	}
-	if err := s.db.Close(); err != nil {
-		return fmt.Errorf("close database to free its maps: %w", err)
-	}
-	return s.openDB(filepath.Join(s.space.dir, "db"))
+	return s.reopenDB()
 }
 
 // Close closes the store, once the reads that run have ended. It is safe to call
@@ -194,14 +244,25 @@ func (s *Store) memtable() int64 {
 }
 
 // ReleaseReserve gives the reserved disk space up, so that a few more commits
-// succeed on a full disk: those that delete. The reserve comes back with the
-// first commit that finds ample room.
+// succeed on a full disk: those that delete. Nothing is compacted until the reserve
+// comes back, with the first commit that finds ample room.
 func (s *Store) ReleaseReserve() error {
+	s.gate.Lock()
+	defer s.gate.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return ErrClosed
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if err := s.space.release(); err != nil {
+		return err
+	}
+	if err := s.space.prepareClose(s.memtable()); err != nil {
+		return err
+	}
+	if err := s.reopenDB(); err != nil {
+		return s.fail(err)
 	}
 	s.space.mending = true
-	return s.space.release()
+	return nil
 }

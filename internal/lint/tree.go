@@ -52,6 +52,8 @@ func Load(fsys fs.FS) (*Tree, error) {
 		switch {
 		case err != nil:
 			return err
+		case name == ".git" && !d.IsDir():
+			return nil // a worktree's pointer to the repository
 		case d.IsDir() && slices.Contains([]string{".git", ".vagrant", "bin"}, name):
 			return fs.SkipDir
 		}
