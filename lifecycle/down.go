@@ -128,7 +128,7 @@ func (v *evaluator) stray(n *node, s *StepState) {
 	if n.step.Undo == nil || !v.env.Effects(n.name) || v.belongs(n, s.Result) {
 		return
 	}
-	if n.above&v.kept != 0 {
+	if n.above&v.kept != 0 || v.carries(n) {
 		return // something goes on here that stands on it
 	}
 	v.markStray(n, s)
@@ -137,6 +137,22 @@ func (v *evaluator) stray(n *node, s *StepState) {
 	} else if s.State == StateUndoing && s.For == "" {
 		s.For = u.name
 	}
+}
+
+// carries reports whether something that requires n was made here and is kept: it is let
+// go first. n's own result may tell of another machine by now, while nobody has said yet
+// where the object belongs.
+func (v *evaluator) carries(n *node) bool {
+	for i := range n.above.all {
+		u := v.g.nodes[i]
+		if u.step == nil || u.step.Undo == nil || u.step.Where != OnMachine || !u.hard.has(n.at) || v.skipped(u) {
+			continue
+		}
+		if v.env.Effects(u.name) && v.belongs(u, v.eval.Steps[i].Result) {
+			return true
+		}
+	}
+	return false
 }
 
 // belongs reports whether what the step made here is this machine's to keep, or is

@@ -158,7 +158,7 @@ func (l *life) checkRest() {
 		for step := range m.effects {
 			n := l.w.g.index[step]
 			if n.step.Where == OnMachine && (m.name != l.w.home() || !needed.has(n.at)) {
-				l.t.Fatalf("%s still holds %s, and the object is on %s for %s", m.name, step, l.w.home(), l.w.goal)
+				l.t.Fatalf("%s still holds %s, and the object is on %s for %s\n%s", m.name, step, l.w.home(), l.w.goal, l.w.views())
 			}
 		}
 	}

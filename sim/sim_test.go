@@ -137,6 +137,7 @@ var regressions = []struct {
 	{Config{Seed: 33, Peers: 5, Duration: 40 * time.Second}, "the network was taken from containers that ran, after a partition"},
 	{Config{Seed: 6, Peers: 5, Duration: 40 * time.Second}, "memory was given away that containers still used, since they had not restarted smaller yet"},
 	{Config{Seed: 13, Peers: 5, Duration: 40 * time.Second}, "the network was taken from containers that went on until another machine was ready"},
+	{Config{Seed: 70, Peers: 5, Duration: 30 * time.Second}, "the network was taken from containers whose pod belonged nowhere for a while"},
 }
 
 // TestRegressions repeats the seeds that found a bug.
