@@ -119,6 +119,31 @@ func (o *Object) Registers() map[string]Register {
 	return registers
 }
 
+// SameFields reports whether the fields are those of an earlier snapshot, by where they
+// are kept: the answer no may be wrong, and costs nothing either way.
+func (o *Object) SameFields(before *Object) bool {
+	return o.id == before.id && slices.Equal(o.heads, before.heads) && len(o.cells) == len(before.cells) &&
+		(len(o.cells) == 0 || &o.cells[0] == &before.cells[0])
+}
+
+// RegistersSince tells which results differ from those of an earlier snapshot of the same
+// incarnation: with nil, that there is none any more.
+func (o *Object) RegistersSince(before *Object, differs func(step string, r *Register)) {
+	old := before.results
+	for _, g := range o.results {
+		for len(old) > 0 && old[0].step < g.step {
+			old = old[1:] // results are never dropped, so that this does not happen
+		}
+		switch same := len(old) > 0 && old[0].step == g.step && old[0].change == g.change && old[0].refused == g.refused && old[0].body == g.body; {
+		case same:
+		case g.refused != "":
+			differs(g.step, nil)
+		default:
+			differs(g.step, g.register())
+		}
+	}
+}
+
 // Register returns one step's result.
 func (o *Object) Register(step string) (Register, bool) {
 	i, found := o.result(step)

@@ -52,7 +52,7 @@ func (v *evaluator) markStray(n *node, s *StepState) {
 
 // holder is the machine that takes the step back: the one that did it, or, for what is
 // done on no machine in particular, the executor.
-func (v *evaluator) holder(n *node, r Result) string {
+func (v *evaluator) holder(n *node, r *Result) string {
 	if n.step.Where == OnMachine {
 		return r.Executor
 	}
@@ -65,7 +65,7 @@ func (v *evaluator) clear(n *node, s *StepState) {
 	if v.eval.Goal == Deleted || len(s.Result.Outputs) == 0 {
 		return
 	}
-	holder := v.holder(n, s.Result)
+	holder := v.holder(n, &s.Result)
 	if n.step.Where == OnMachine && v.lost(holder) {
 		holder = v.env.Machine
 	}
@@ -75,7 +75,7 @@ func (v *evaluator) clear(n *node, s *StepState) {
 }
 
 func (v *evaluator) takeBack(n *node, s *StepState) {
-	holder := v.holder(n, s.Result)
+	holder := v.holder(n, &s.Result)
 	if v.skipped(n) || (n.step.Where == OnMachine && v.env.Removed(holder)) {
 		s.State = StateIdle
 		return
@@ -96,7 +96,7 @@ func (v *evaluator) takeBack(n *node, s *StepState) {
 
 // undo takes the step back here, with backoff if that failed before.
 func (v *evaluator) undo(n *node, s *StepState) {
-	r := s.Result
+	r := &s.Result
 	if r.Phase == PhaseFailed && r.Code == UndoFailed {
 		s.Code, s.Message, s.Until, s.Since = r.Code, r.Message, r.RetryAt, r.Finished
 		if v.env.Now.Before(r.RetryAt) {
@@ -125,7 +125,7 @@ func (v *evaluator) user(n *node, holder string) *node {
 // stray takes back what this machine made for an object that has moved on without
 // it: no result of this machine tells of it, so nothing is written.
 func (v *evaluator) stray(n *node, s *StepState) {
-	if n.step.Undo == nil || !v.env.Effects(n.name) || v.belongs(n, s.Result) {
+	if n.step.Undo == nil || !v.env.Effects(n.name) || v.belongs(n, &s.Result) {
 		return
 	}
 	if n.above&v.kept != 0 || v.carries(n) {
@@ -158,7 +158,7 @@ func (v *evaluator) carries(n *node) bool {
 // belongs reports whether what the step made here is this machine's to keep, or is
 // taken back by way of its result: what is done on no machine in particular belongs to
 // whoever executes.
-func (v *evaluator) belongs(n *node, r Result) bool {
+func (v *evaluator) belongs(n *node, r *Result) bool {
 	if n.step.Where != OnMachine {
 		return v.needed.has(n.at) || r.Phase != PhaseNever
 	}

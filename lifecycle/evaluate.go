@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	"starling.dev/starling/api"
@@ -144,9 +145,18 @@ const UndoFailed = api.UndoFailed
 // On the way up a step runs once everything that it requires is done. On the way down,
 // in reverse order, a step is taken back once everything behind it has been.
 func (g *Graph) Evaluate(o *Object, goal string, env Env) Evaluation {
-	v := evaluator{g: g, o: o, env: env, reads: g.read(o)}
-	v.eval.Goal = goal
-	v.eval.Steps = make([]StepState, len(g.nodes))
+	var e Evaluation
+	g.Reevaluate(&e, &Memo{}, o, goal, env)
+	return e
+}
+
+// Reevaluate is Evaluate for who looks at objects again and again. It overwrites e and
+// uses its memory again; m is what was learnt when the object was looked at last.
+func (g *Graph) Reevaluate(e *Evaluation, m *Memo, o *Object, goal string, env Env) {
+	m.read(g, o)
+	v := evaluator{g: g, o: o, env: env, reads: m}
+	v.eval = Evaluation{Goal: goal, Steps: e.Steps[:0], Run: e.Run[:0], Cancel: e.Cancel[:0]}
+	v.eval.Steps = slices.Grow(v.eval.Steps, len(g.nodes))[:len(g.nodes)]
 	if n, ok := g.index[goal]; ok {
 		v.needed, v.hard = n.pulls, n.hard
 	}
@@ -157,7 +167,7 @@ func (g *Graph) Evaluate(o *Object, goal string, env Env) Evaluation {
 		v.backward(g.nodes[i])
 	}
 	v.conclude()
-	return v.eval
+	*e = v.eval
 }
 
 // evaluator holds one evaluation in progress.
@@ -165,7 +175,7 @@ type evaluator struct {
 	g     *Graph
 	o     *Object
 	env   Env
-	reads reading
+	reads *Memo
 
 	needed set // by the goal
 	hard   set // without which the goal is not reached
@@ -198,10 +208,10 @@ func (v *evaluator) hash(n *node) [32]byte {
 }
 
 func (v *evaluator) inputs(n *node) Inputs {
-	return inputsOf(v.o, n, &v.reads, v.env.Self)
+	return inputsOf(v.o, n, v.reads, v.env.Self)
 }
 
-func inputsOf(o *Object, n *node, r *reading, machine string) Inputs {
+func inputsOf(o *Object, n *node, r *Memo, machine string) Inputs {
 	old := o.Results[n.name]
 	return Inputs{
 		Key: o.Key, ID: o.ID, Rev: o.Rev, Fields: r.fieldsOf(n.at), Previous: old.Outputs,
@@ -234,6 +244,6 @@ func (v *evaluator) waitFor(s *StepState, machine string) {
 
 // made reports whether the result stands for something outside the object that has
 // to be taken back.
-func made(n *node, r Result) bool {
+func made(n *node, r *Result) bool {
 	return n.step != nil && n.step.Undo != nil && r.Phase != PhaseNever && r.Phase != PhaseUndone
 }

@@ -23,12 +23,14 @@ type Target struct {
 // Graph is the compiled lifecycle of one kind: every step of every loop, and the
 // targets, in an order that respects each declaration. It is immutable.
 type Graph struct {
-	Kind   string
-	nodes  []*node // topological, ties broken by name
-	index  map[string]*node
-	edges  []Edge
-	reads  readTree
-	claims []Claim
+	Kind  string
+	nodes []*node // topological, ties broken by name
+	index map[string]*node
+	edges []Edge
+	reads readTree
+	// readers counts who reads: the steps, and what tells generations apart.
+	readers int
+	claims  []Claim
 }
 
 // Claim is a resource outside the cluster's objects, and the one loop that may touch
@@ -250,6 +252,7 @@ func (g *Graph) declareReads() error {
 			}
 		}
 	}
+	g.readers = readers
 	if readers > maxNodes {
 		return fmt.Errorf("%s: more than %d steps and targets (a step with feedback counts twice); join some", g.Kind, maxNodes)
 	}

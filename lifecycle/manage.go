@@ -42,7 +42,7 @@ func (v *evaluator) again(n *node) bool {
 
 // attends judges a step that is [Pending]. What holds up its children holds it up.
 func (v *evaluator) attends(n *node, s *StepState) bool {
-	r := s.Result
+	r := &s.Result
 	if n.step.Do != nil || !v.holds(n, r) {
 		return false
 	}

@@ -14,6 +14,8 @@ type Object struct {
 	Rev uint64
 	// Fields holds every field below "spec." and "lifecycle.", defaults filled in.
 	Fields api.Fields
+	// Derived holds what the kind computes from other objects, for steps to read.
+	Derived api.Fields
 	// Results holds each step's register by the step's name.
 	Results map[string]Result
 	// Deleted objects are on their way to the target "deleted".
@@ -47,7 +49,7 @@ type Result struct {
 
 // Status merges the outputs of all steps: the object's fields below "status.".
 // Each belongs to one step, so that nothing is overwritten.
-func (o Object) Status() api.Fields {
+func (o *Object) Status() api.Fields {
 	all := api.Fields{}
 	for _, r := range o.Results {
 		for path, v := range r.Outputs {
@@ -58,8 +60,11 @@ func (o Object) Status() api.Fields {
 }
 
 // Field returns a field of the spec, the lifecycle or the status, as canonical JSON.
-func (o Object) Field(path string) (string, bool) {
+func (o *Object) Field(path string) (string, bool) {
 	if v, ok := o.Fields[path]; ok {
+		return v, true
+	}
+	if v, ok := o.Derived[path]; ok {
 		return v, true
 	}
 	for _, r := range o.Results {

@@ -47,7 +47,7 @@ func (g *Graph) Plan(before, after *Object, goal string, env Env, view View, der
 	}
 	for _, n := range slices.Backward(g.nodes) {
 		r := p.before.Results[n.name]
-		if made(n, r) && (!needed.has(n.at) || p.moves(n, r)) {
+		if made(n, &r) && (!needed.has(n.at) || p.moves(n, &r)) {
 			holder := r.Executor
 			if n.step.Where != OnMachine {
 				holder = env.Executor
@@ -61,7 +61,7 @@ func (g *Graph) Plan(before, after *Object, goal string, env Env, view View, der
 type planner struct {
 	g             *Graph
 	before, after *Object
-	old, reads    reading
+	old, reads    *Memo
 	env           Env
 	view          *foresight
 	derive        func(*Object) *Object
@@ -99,7 +99,7 @@ func (g *Graph) without(o *Object, needed set) *Object {
 	return o
 }
 
-func (p *planner) moves(n *node, r Result) bool {
+func (p *planner) moves(n *node, r *Result) bool {
 	return n.step.Where == OnMachine && p.env.Machine != "" && r.Executor != p.env.Machine && !p.env.Removed(r.Executor)
 }
 
@@ -123,7 +123,7 @@ func (p *planner) up(n *node) PlanStep {
 		s.Action = "rerun"
 	}
 	s.Because = changed(p.old.fieldsOf(n.at), fields)
-	if r.Phase == PhaseDone && p.moves(n, r) && !slices.Contains(s.Because, machineField) {
+	if r.Phase == PhaseDone && p.moves(n, &r) && !slices.Contains(s.Because, machineField) {
 		s.Because = append(s.Because, machineField)
 	}
 	if stuck := n.requires & p.stuck; stuck != 0 || s.Machine == "" {
@@ -140,7 +140,7 @@ func (p *planner) up(n *node) PlanStep {
 
 // foretell makes what the step would write visible behind it.
 func (p *planner) foretell(n *node, s *PlanStep) {
-	in := inputsOf(p.after, n, &p.reads, s.Machine)
+	in := inputsOf(p.after, n, p.reads, s.Machine)
 	if n.step.Expect != nil {
 		p.write(n, n.step.Expect(in))
 	}
@@ -172,7 +172,7 @@ func (p *planner) write(n *node, out Outputs) {
 		p.env.Machine = unquote(m)
 	}
 	p.after = p.derive(p.after)
-	p.reads = p.g.read(p.after)
+	p.reads.read(p.g, p.after)
 }
 
 // machineField names the machine that steps on a machine run on.

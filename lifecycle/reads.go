@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -77,12 +78,21 @@ func nextSegment(path string) (segment, rest string) {
 	return path, ""
 }
 
-// reading is what the steps of a graph read of one object: each field once, with its
-// readers.
-type reading struct {
-	fields []readField
-	order  []int32 // the places of the fields, sorted by path
-	buffer []byte  // reused from hash to hash
+// Memo keeps, for one object, who reads which of its fields and the hashes of that, so
+// that evaluating the object again costs what has changed since. The zero Memo is empty;
+// whoever keeps one gives it to [Graph.Reevaluate] only, for objects whose maps are never
+// changed.
+type Memo struct {
+	graph  *Graph
+	fields api.Fields  // the very map that base was made of
+	base   []readField // the fields, sorted
+	all    []readField // everything, sorted
+	spare  []readField // memory of an earlier all
+	rest   []readField // memory for what is not of the fields
+	// kept holds the readers whose hash is in hashes.
+	kept   set
+	hashes []keptHash
+	buffer []byte // reused from hash to hash
 }
 
 type readField struct {
@@ -90,49 +100,126 @@ type readField struct {
 	readers     set
 }
 
-// read sorts out who reads which of the object's fields.
-func (g *Graph) read(o *Object) reading {
-	r := reading{fields: make([]readField, 0, len(o.Fields)+len(o.Results)), buffer: make([]byte, 0, 1024)}
-	for path, value := range o.Fields {
-		r.add(g, path, value)
-	}
-	for _, result := range o.Results {
-		for path, value := range result.Outputs {
-			r.add(g, path, value)
-		}
-	}
-	r.order = make([]int32, len(r.fields))
-	for i := range r.order {
-		r.order[i] = int32(i)
-	}
-	slices.SortFunc(r.order, func(i, j int32) int { // places move, strings don't
-		a, b := &r.fields[i], &r.fields[j]
-		if c := strings.Compare(a.path, b.path); c != 0 {
-			return c
-		}
-		return strings.Compare(a.value, b.value)
-	})
-	return r
+type keptHash struct {
+	place string
+	sum   [32]byte
 }
 
-func (r *reading) add(g *Graph, path, value string) {
-	if readers := g.reads.readers(path); readers != 0 {
-		r.fields = append(r.fields, readField{path, value, readers})
+func (f readField) compare(o readField) int {
+	if c := strings.Compare(f.path, o.path); c != 0 {
+		return c
 	}
+	return strings.Compare(f.value, o.value)
+}
+
+// read sorts out who reads which of the object's fields.
+func (g *Graph) read(o *Object) *Memo {
+	m := &Memo{}
+	m.read(g, o)
+	return m
+}
+
+// read takes in the object as it is now, and forgets the hashes of what is another.
+func (m *Memo) read(g *Graph, o *Object) {
+	if m.graph != g {
+		*m = Memo{graph: g, hashes: make([]keptHash, g.readers)}
+	}
+	if m.fields == nil || !sameMap(m.fields, o.Fields) {
+		m.fields, m.base = o.Fields, appendFields(make([]readField, 0, len(o.Fields)), o.Fields)
+		slices.SortFunc(m.base, readField.compare)
+		m.resolve(m.base)
+	}
+	m.rest = appendFields(m.rest[:0], o.Derived)
+	for _, result := range o.Results {
+		m.rest = appendFields(m.rest, result.Outputs)
+	}
+	slices.SortFunc(m.rest, readField.compare)
+	m.resolve(m.rest)
+	next := merge(m.spare[:0], m.base, m.rest)
+	m.kept &^= differing(m.all, next)
+	m.all, m.spare = next, m.all
+}
+
+// sameMap reports whether both are one map, not only equal.
+func sameMap(a, b api.Fields) bool {
+	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
+}
+
+func appendFields(list []readField, f api.Fields) []readField {
+	for path, value := range f {
+		list = append(list, readField{path: path, value: value})
+	}
+	return list
+}
+
+// resolve finds the readers of sorted fields: of those that were there before it is
+// known.
+func (m *Memo) resolve(list []readField) {
+	known := m.all
+	for i := range list {
+		f := &list[i]
+		for len(known) > 0 && known[0].path < f.path {
+			known = known[1:]
+		}
+		if len(known) > 0 && known[0].path == f.path {
+			f.readers = known[0].readers
+		} else {
+			f.readers = m.graph.reads.readers(f.path)
+		}
+	}
+}
+
+// merge appends two sorted lists, in order.
+func merge(into, a, b []readField) []readField {
+	for len(a) > 0 && len(b) > 0 {
+		if a[0].compare(b[0]) <= 0 {
+			into, a = append(into, a[0]), a[1:]
+		} else {
+			into, b = append(into, b[0]), b[1:]
+		}
+	}
+	return append(append(into, a...), b...)
+}
+
+// differing returns the readers of what is in one of two sorted lists only.
+func differing(a, b []readField) (readers set) {
+	for len(a) > 0 && len(b) > 0 {
+		switch c := a[0].compare(b[0]); {
+		case c == 0:
+			a, b = a[1:], b[1:]
+		case c < 0:
+			readers, a = readers|a[0].readers, a[1:]
+		default:
+			readers, b = readers|b[0].readers, b[1:]
+		}
+	}
+	for _, f := range a {
+		readers |= f.readers
+	}
+	for _, f := range b {
+		readers |= f.readers
+	}
+	return readers
 }
 
 // hash is the hash that a result keeps, and that tells whether it is current. The
 // place is part of what a step on a machine reads: elsewhere is a new run. Lengths
 // stand before what they measure, so that no two readings look alike.
-func (r *reading) hash(reader int, place string) [32]byte {
-	b := appendText(r.buffer[:0], place)
-	for _, i := range r.order {
-		if f := &r.fields[i]; f.readers.has(reader) {
+func (m *Memo) hash(reader int, place string) [32]byte {
+	k := &m.hashes[reader]
+	if m.kept.has(reader) && k.place == place {
+		return k.sum
+	}
+	b := appendText(m.buffer[:0], place)
+	for i := range m.all {
+		if f := &m.all[i]; f.readers.has(reader) {
 			b = appendText(appendText(b, f.path), f.value)
 		}
 	}
-	r.buffer = b
-	return sha256.Sum256(b)
+	m.buffer = b
+	k.place, k.sum = place, sha256.Sum256(b)
+	m.kept.add(reader)
+	return k.sum
 }
 
 func appendText(b []byte, s string) []byte {
@@ -140,10 +227,10 @@ func appendText(b []byte, s string) []byte {
 }
 
 // fieldsOf returns what the reader is given: nothing that it does not declare.
-func (r *reading) fieldsOf(reader int) api.Fields {
+func (m *Memo) fieldsOf(reader int) api.Fields {
 	out := api.Fields{}
-	for i := range r.fields {
-		if f := &r.fields[i]; f.readers.has(reader) {
+	for i := range m.all {
+		if f := &m.all[i]; f.readers.has(reader) {
 			out[f.path] = f.value
 		}
 	}
@@ -160,6 +247,5 @@ func (g *Graph) ReadsHash(o *Object, step, machine string) [32]byte {
 	if n.step.Where != OnMachine {
 		machine = ""
 	}
-	r := g.read(o)
-	return r.hash(n.at, machine)
+	return g.read(o).hash(n.at, machine)
 }

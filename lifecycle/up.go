@@ -33,13 +33,13 @@ func (v *evaluator) skipped(n *node) bool {
 
 // noteHeld: this machine made something for an object that belongs to another now.
 func (v *evaluator) noteHeld(n *node, s *StepState) {
-	if made(n, s.Result) && s.Result.Executor == v.env.Self && !v.holds(n, s.Result) && v.env.Machine != "" {
+	if made(n, &s.Result) && s.Result.Executor == v.env.Self && !v.holds(n, &s.Result) && v.env.Machine != "" {
 		v.held.add(n.at)
 	}
 }
 
 // holds reports whether the result was made where the step belongs.
-func (v *evaluator) holds(n *node, r Result) bool {
+func (v *evaluator) holds(n *node, r *Result) bool {
 	return n.step.Where != OnMachine || r.Executor == v.env.Machine
 }
 
@@ -121,7 +121,7 @@ func (v *evaluator) judge(n *node, s *StepState) {
 		s.State, s.For = StateWaiting, "machine"
 		return
 	}
-	r, reads := s.Result, v.hash(n)
+	r, reads := &s.Result, v.hash(n)
 	current := r.Reads == reads
 	s.Dirty = r.Phase == PhaseDone && !current
 	switch {
@@ -139,14 +139,14 @@ func (v *evaluator) judge(n *node, s *StepState) {
 
 // adopts: what an earlier life of this peer did is looked at once, by doing it again. A
 // promise is made again if it is no longer kept here.
-func (v *evaluator) adopts(n *node, r Result) bool {
+func (v *evaluator) adopts(n *node, r *Result) bool {
 	return (n.acts() || n.step.Reserves) && r.Executor == v.env.Self && v.place(n) == v.env.Self && v.env.Adopt(n.name)
 }
 
 // heldElsewhere: another machine still has what an earlier run made. It takes that
 // back first, unless nobody can ask it any more.
 func (v *evaluator) heldElsewhere(n *node, s *StepState) bool {
-	r := s.Result
+	r := &s.Result
 	if !made(n, r) || v.holds(n, r) || v.lost(r.Executor) {
 		return false
 	}
@@ -158,7 +158,7 @@ func (v *evaluator) heldElsewhere(n *node, s *StepState) bool {
 
 // retry reports whether a failed step may run again, and else says when.
 func (v *evaluator) retry(n *node, s *StepState) bool {
-	r := s.Result
+	r := &s.Result
 	s.Code, s.Message, s.Since = r.Code, r.Message, r.Finished
 	if r.RetryAt.IsZero() {
 		if s.Machine == v.env.Self && v.env.MayRetry(n.name) {
@@ -177,7 +177,7 @@ func (v *evaluator) retry(n *node, s *StepState) bool {
 
 // elsewhere: the step was started by another peer that is still in charge of it.
 func (v *evaluator) elsewhere(n *node, s *StepState) bool {
-	r := s.Result
+	r := &s.Result
 	if r.Executor == v.env.Self || r.Executor != s.Machine {
 		return false
 	}

@@ -37,6 +37,8 @@ type engine struct {
 	held    *ledger
 	actions map[uint64]*action
 	lastID  uint64
+	// eval is the evaluation under way; its memory is used again and again.
+	eval lifecycle.Evaluation
 }
 
 // tracked is one object as the engine follows it.
@@ -44,7 +46,10 @@ type tracked struct {
 	ref      crdt.Ref
 	kind     Kind
 	snap     *lifecycle.Object // nil when there is no such object (any more)
-	eval     lifecycle.Evaluation
+	folded   *crdt.Object      // what snap was made of
+	memo     lifecycle.Memo
+	verdict  lifecycle.State // of the last evaluation
+	gone     bool            // deleted, and everything taken down
 	topics   []string
 	placed   string
 	reserved lifecycle.Reservation
@@ -163,7 +168,7 @@ func (e *engine) refresh(t *tracked) {
 // account keeps what is placed and reserved on each machine up to date.
 func (e *engine) account(t *tracked) {
 	machine := ""
-	if t.snap != nil && !t.eval.Gone {
+	if t.snap != nil && !t.gone {
 		m, _ := t.snap.Field("status.machine")
 		machine = unquote(m)
 	}
@@ -215,6 +220,7 @@ func (e *engine) memberChanged(name string) {
 // clusterChanged: the set of machines is another; names may be, too.
 func (e *engine) clusterChanged() {
 	for _, t := range e.objects {
+		t.folded = nil // the names of machines in it may be others
 		e.refresh(t)
 		e.mark(t.ref)
 	}
@@ -225,7 +231,7 @@ func (e *engine) clusterChanged() {
 // be another now.
 func (e *engine) markUnsettled() {
 	for ref, t := range e.objects {
-		if t.snap != nil && t.eval.Verdict != lifecycle.Converged {
+		if t.snap != nil && t.verdict != lifecycle.Converged {
 			e.mark(ref)
 		}
 	}
@@ -243,7 +249,7 @@ func (e *engine) list(kind string) []*lifecycle.Object {
 	}
 	list := []*lifecycle.Object{}
 	for _, t := range e.objects {
-		if t.ref.Kind == kind && t.snap != nil && !t.eval.Gone {
+		if t.ref.Kind == kind && t.snap != nil && !t.gone {
 			list = append(list, t.snap)
 		}
 	}

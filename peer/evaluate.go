@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -22,19 +21,21 @@ func (e *engine) evaluate(t *tracked) {
 	}
 	v := &view{c: e.c}
 	snap := e.derive(t, v)
-	wasGone := t.eval.Gone
-	t.eval = t.kind.Graph.Evaluate(snap, e.goal(t), e.env(t, snap))
+	eval := &e.eval
+	t.kind.Graph.Reevaluate(eval, &t.memo, snap, e.goal(t), e.env(t, snap))
+	wasGone := t.gone
+	t.verdict, t.gone = eval.Verdict, eval.Gone
 	e.noteQueued(t)
-	if t.eval.Gone != wasGone {
+	if t.gone != wasGone {
 		e.wakeParent(t)
 		delete(e.health, t.snap.ID)
 		e.lists[t.ref.Kind] = nil
 		e.mark(e.selfRef()) // its routes may be others now
 	}
-	for _, step := range t.eval.Cancel {
+	for _, step := range eval.Cancel {
 		e.cancel(t, step)
 	}
-	for _, run := range t.eval.Run {
+	for _, run := range eval.Run {
 		e.run(t, snap, run, v)
 	}
 	e.release(t)
@@ -44,7 +45,7 @@ func (e *engine) evaluate(t *tracked) {
 		e.c.askVoters(machine)
 		v.WakeAt(e.c.now.Add(askEvery))
 	}
-	e.wakeAt(t, earliest(t.eval.Wake, v.wake, e.startReport(t), e.nextTry(t)))
+	e.wakeAt(t, earliest(eval.Wake, v.wake, e.startReport(t), e.nextTry(t)))
 }
 
 // derive adds what the kind computes from other objects.
@@ -57,8 +58,7 @@ func (e *engine) derive(t *tracked, v *view) *lifecycle.Object {
 
 func (e *engine) withDerived(o *lifecycle.Object, derived api.Fields) *lifecycle.Object {
 	snap := *o
-	snap.Fields = maps.Clone(o.Fields)
-	maps.Copy(snap.Fields, derived)
+	snap.Derived = derived
 	return &snap
 }
 
@@ -121,7 +121,7 @@ func (e *engine) machineOf(ref crdt.Ref, snap *lifecycle.Object) string {
 
 // noteQueued remembers since when each step is due.
 func (e *engine) noteQueued(t *tracked) {
-	for _, s := range t.eval.Steps {
+	for _, s := range e.eval.Steps {
 		if s.State == lifecycle.StateDone || s.State == lifecycle.StateIdle {
 			delete(t.queued, s.Step)
 		} else if _, ok := t.queued[s.Step]; !ok && !s.Target {
@@ -143,7 +143,7 @@ func (e *engine) setTopics(t *tracked, topics []string) {
 // consults are the topics that wake the steps which are blocked.
 func (e *engine) consults(t *tracked) []string {
 	var topics []string
-	for _, s := range t.eval.Steps {
+	for _, s := range e.eval.Steps {
 		switch s.State {
 		case lifecycle.StateBlocked, lifecycle.StateRetrying:
 			step, _ := t.kind.Graph.Step(s.Step)
@@ -171,7 +171,7 @@ func cutMachine(s string) (string, bool) {
 // they can be passed over is for the voters to say.
 func (e *engine) silentHolders(t *tracked) []string {
 	var names []string
-	for _, s := range t.eval.Steps {
+	for _, s := range e.eval.Steps {
 		name, ok := cutMachine(s.For)
 		if ok && s.State == lifecycle.StateWaiting && s.Message != "" && !e.c.memberView(name).Alive {
 			names = append(names, name)
@@ -189,7 +189,7 @@ func (e *engine) wakeAt(t *tracked, at time.Time) {
 // nextTry is when a blocked step is tried again.
 func (e *engine) nextTry(t *tracked) time.Time {
 	var next time.Time
-	for _, s := range t.eval.Steps {
+	for _, s := range e.eval.Steps {
 		try := t.tries[s.Step]
 		if s.State != lifecycle.StateBlocked || try == nil || s.Machine != e.c.self.Name {
 			continue

@@ -60,8 +60,7 @@ func (e *engine) decide(t *tracked, snap *lifecycle.Object, run lifecycle.Run, v
 		after.Results = maps.Clone(snap.Results)
 		after.Results[run.Step.Name] = lifecycle.Result{Outputs: reg.Outputs}
 		if t.kind.Derive != nil {
-			after.Fields = maps.Clone(t.snap.Fields)
-			maps.Copy(after.Fields, t.kind.Derive(&after, v))
+			after.Derived = t.kind.Derive(&after, v)
 		}
 		reg.Reads = t.kind.Graph.ReadsHash(&after, run.Step.Name, e.machineOf(t.ref, &after))
 	}

@@ -57,7 +57,7 @@ func (v *view) Health(id, container string) (loops.Health, bool) {
 func (c *Core) Here() []*lifecycle.Object {
 	var list []*lifecycle.Object
 	for _, ref := range c.engine.placed.sorted(c.self.Name) {
-		if t := c.engine.objects[ref]; t.snap != nil && !t.eval.Gone {
+		if t := c.engine.objects[ref]; t.snap != nil && !t.gone {
 			list = append(list, t.snap)
 		}
 	}

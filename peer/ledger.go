@@ -48,7 +48,7 @@ func (e *engine) hold(t *tracked, _ lifecycle.Outputs) {
 // it should.
 func (e *engine) tighten(t *tracked) {
 	old, ok := e.held.byID[t.snap.ID]
-	if !ok || t.kind.Reservation == nil || t.eval.Verdict != lifecycle.Converged || t.eval.Gone {
+	if !ok || t.kind.Reservation == nil || t.verdict != lifecycle.Converged || t.gone {
 		return
 	}
 	if r := t.kind.Reservation(t.snap.Fields); r != old && e.machineOf(t.ref, t.snap) == e.c.self.Name {
@@ -75,7 +75,7 @@ func (e *engine) release(t *tracked) {
 	if _, ok := e.held.byID[t.snap.ID]; !ok || e.effects.any(t.snap.ID) || len(t.running) > 0 {
 		return
 	}
-	if !t.eval.Gone && !t.snap.Deleted && e.machineOf(t.ref, t.snap) == e.c.self.Name {
+	if !t.gone && !t.snap.Deleted && e.machineOf(t.ref, t.snap) == e.c.self.Name {
 		return
 	}
 	e.strike(t.snap.ID)

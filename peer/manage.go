@@ -41,7 +41,7 @@ func (e *engine) childrenOf(key api.Key, id string) []*tracked {
 	var list []*tracked
 	for _, ref := range e.children.sorted(key.String()) {
 		t := e.objects[ref]
-		if t.snap != nil && !t.eval.Gone && t.snap.Fields.String(parentID) == id {
+		if t.snap != nil && !t.gone && t.snap.Fields.String(parentID) == id {
 			list = append(list, t)
 		}
 	}
@@ -84,8 +84,8 @@ func (e *engine) removed(machine string) bool {
 func (e *engine) worstChild(t *tracked) (key string, verdict lifecycle.State) {
 	order := map[lifecycle.State]int{lifecycle.Converged: 1, lifecycle.Progressing: 2, lifecycle.Failed: 3, lifecycle.Blocked: 4}
 	for _, child := range e.childrenOf(api.Key(t.ref), t.snap.ID) {
-		if order[child.eval.Verdict] > order[verdict] {
-			key, verdict = api.Key(child.ref).String(), child.eval.Verdict
+		if order[child.verdict] > order[verdict] {
+			key, verdict = api.Key(child.ref).String(), child.verdict
 		}
 	}
 	return key, verdict

@@ -92,7 +92,7 @@ func (c *Core) Members() []MemberInfo {
 			Voter: c.voting.lists(m.ID), Reserved: c.engine.reserved(m.Name, crdt.Ref{}),
 		}
 		for ref := range c.engine.placed[m.Name] {
-			if t := c.engine.objects[ref]; t.snap != nil && !t.eval.Gone {
+			if t := c.engine.objects[ref]; t.snap != nil && !t.gone {
 				info.Pods++
 			}
 		}

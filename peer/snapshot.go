@@ -3,6 +3,7 @@ package peer
 import (
 	"cmp"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,21 +12,39 @@ import (
 	"starling.dev/starling/lifecycle"
 )
 
-// snapshot turns the folded object into what the lifecycle engine reads.
+// snapshot turns the folded object into what the lifecycle engine reads. What is as it
+// was in the snapshot before is shared with it: nearly every change is of one result.
 func (e *engine) snapshot(t *tracked) *lifecycle.Object {
 	o, ok := e.c.journal.state.Object(t.ref)
-	if !ok {
+	old, folded := t.snap, t.folded
+	if t.folded = o; !ok {
 		return nil
 	}
-	registers := o.Registers()
-	snap := &lifecycle.Object{
-		Key: api.Key(t.ref), ID: shortID(o), Rev: o.Number(),
-		Fields: t.kind.Effective(e.spec(t, o)), Deleted: o.Deleted(),
-		Results: make(map[string]lifecycle.Result, len(registers)),
+	snap := &lifecycle.Object{Key: api.Key(t.ref), Rev: o.Number(), Deleted: o.Deleted()}
+	if old == nil || folded == nil || folded.ID() != o.ID() {
+		snap.ID, snap.Fields = shortID(o), t.kind.Effective(e.spec(t, o))
+		registers := o.Registers()
+		snap.Results = make(map[string]lifecycle.Result, len(registers))
+		for step, r := range registers {
+			snap.Results[step] = e.result(&r)
+		}
+		return snap
 	}
-	for step, r := range registers {
-		snap.Results[step] = e.result(r)
+	snap.ID, snap.Fields, snap.Results = old.ID, old.Fields, old.Results
+	if !o.SameFields(folded) {
+		snap.Fields = t.kind.Effective(e.spec(t, o))
 	}
+	shared := true
+	o.RegistersSince(folded, func(step string, r *crdt.Register) {
+		if shared {
+			snap.Results, shared = maps.Clone(old.Results), false
+		}
+		if r == nil {
+			delete(snap.Results, step)
+		} else {
+			snap.Results[step] = e.result(r)
+		}
+	})
 	return snap
 }
 
@@ -73,7 +92,7 @@ func shortID(o *crdt.Object) string {
 	return hex.EncodeToString(id[:8])
 }
 
-func (e *engine) result(r crdt.Register) lifecycle.Result {
+func (e *engine) result(r *crdt.Register) lifecycle.Result {
 	return lifecycle.Result{
 		Attempt: r.Attempt, Phase: lifecycle.Phase(r.Phase), Reads: r.Reads,
 		Executor: e.c.nameOf(r.Executor),
