@@ -37,6 +37,10 @@ type engine struct {
 	held    *ledger
 	actions map[uint64]*action
 	lastID  uint64
+	// eligible are the members that may execute, nil if they have to be found anew; era
+	// counts how often they were others.
+	eligible []string
+	era      uint64
 	// eval is the evaluation under way; its memory is used again and again.
 	eval lifecycle.Evaluation
 }
@@ -48,8 +52,10 @@ type tracked struct {
 	snap     *lifecycle.Object // nil when there is no such object (any more)
 	folded   *crdt.Object      // what snap was made of
 	memo     lifecycle.Memo
-	verdict  lifecycle.State // of the last evaluation
+	verdict  lifecycle.State // of the last evaluation; "" if nothing was looked at since a change
 	gone     bool            // deleted, and everything taken down
+	executor string          // as it was in that era
+	era      uint64
 	topics   []string
 	placed   string
 	reserved lifecycle.Reservation
@@ -210,6 +216,7 @@ func (e *engine) wakeIndex(ix index, topic string) {
 
 // memberChanged: a machine is seen differently from here.
 func (e *engine) memberChanged(name string) {
+	e.eligible = nil
 	e.wakeTopic(memberTopic(name))
 	e.wakeTopic(kindTopic("members"))
 	e.wakeIndex(e.placed, name)
@@ -219,6 +226,7 @@ func (e *engine) memberChanged(name string) {
 
 // clusterChanged: the set of machines is another; names may be, too.
 func (e *engine) clusterChanged() {
+	e.eligible = nil
 	for _, t := range e.objects {
 		t.folded = nil // the names of machines in it may be others
 		e.refresh(t)
@@ -268,14 +276,20 @@ func (e *engine) reserved(machine string, except crdt.Ref) lifecycle.Reservation
 }
 
 // executor is the eligible member that rendezvous hashing gives the object.
-func (e *engine) executor(ref crdt.Ref) string {
-	var names []string
-	for _, m := range e.c.trust.list {
-		if e.c.members.alive(m.ID) {
-			names = append(names, m.Name)
+func (e *engine) executor(t *tracked) string {
+	if e.eligible == nil {
+		e.eligible = []string{}
+		for _, m := range e.c.trust.list {
+			if e.c.members.alive(m.ID) {
+				e.eligible = append(e.eligible, m.Name)
+			}
 		}
+		e.era++
 	}
-	return sched.Executor(api.Key(ref).String(), names)
+	if t.era != e.era {
+		t.executor, t.era = sched.Executor(api.Key(t.ref).String(), e.eligible), e.era
+	}
+	return t.executor
 }
 
 // maxRounds bounds how often one object is evaluated in one turn: a graph without

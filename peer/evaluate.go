@@ -19,6 +19,10 @@ func (e *engine) evaluate(t *tracked) {
 		e.setTopics(t, nil)
 		return
 	}
+	if !e.concerns(t) {
+		e.leave(t)
+		return
+	}
 	v := &view{c: e.c}
 	snap := e.derive(t, v)
 	eval := &e.eval
@@ -27,10 +31,7 @@ func (e *engine) evaluate(t *tracked) {
 	t.verdict, t.gone = eval.Verdict, eval.Gone
 	e.noteQueued(t)
 	if t.gone != wasGone {
-		e.wakeParent(t)
-		delete(e.health, t.snap.ID)
-		e.lists[t.ref.Kind] = nil
-		e.mark(e.selfRef()) // its routes may be others now
+		e.setGone(t, t.gone)
 	}
 	for _, step := range eval.Cancel {
 		e.cancel(t, step)
@@ -46,6 +47,56 @@ func (e *engine) evaluate(t *tracked) {
 		v.WakeAt(e.c.now.Add(askEvery))
 	}
 	e.wakeAt(t, earliest(eval.Wake, v.wake, e.startReport(t), e.nextTry(t)))
+}
+
+// concerns reports whether this peer could have anything to do for the object: as its
+// executor, on its machine, because it made something for it, or because the object's
+// machine is silent, which every peer judges for itself. What is deleted concerns
+// everybody, until it is gone.
+func (e *engine) concerns(t *tracked) bool {
+	self := e.c.self.Name
+	machine := e.machineOf(t.ref, t.snap)
+	if t.snap.Deleted || machine == self || e.executor(t) == self || len(t.running) > 0 || e.effects.any(t.snap.ID) {
+		return true
+	}
+	if _, promised := e.held.byID[t.snap.ID]; promised {
+		return true
+	}
+	for _, r := range t.snap.Results {
+		if r.Executor == self {
+			return true
+		}
+	}
+	return machine != "" && !e.c.memberView(machine).Alive
+}
+
+// leave drops what was known of an object that others are at work on. Where it stands is
+// found out when somebody asks.
+func (e *engine) leave(t *tracked) {
+	e.setTopics(t, nil)
+	t.verdict = ""
+	clear(t.queued)
+	if t.gone {
+		e.setGone(t, false)
+	}
+}
+
+// setGone notes that an object is over, or that another life of its name began.
+func (e *engine) setGone(t *tracked, gone bool) {
+	t.gone = gone
+	e.wakeParent(t)
+	delete(e.health, t.snap.ID)
+	e.lists[t.ref.Kind] = nil
+	e.mark(e.selfRef()) // its routes may be others now
+}
+
+// verdictOf is where an object stands, as this peer sees it.
+func (e *engine) verdictOf(t *tracked) lifecycle.State {
+	if t.verdict == "" && t.snap != nil {
+		snap := e.derive(t, &view{c: e.c})
+		t.verdict = t.kind.Graph.Evaluate(snap, e.goal(t), e.env(t, snap)).Verdict
+	}
+	return t.verdict
 }
 
 // derive adds what the kind computes from other objects.
@@ -71,7 +122,7 @@ func (e *engine) goal(t *tracked) string {
 
 func (e *engine) env(t *tracked, snap *lifecycle.Object) lifecycle.Env {
 	env := lifecycle.Env{
-		Self: e.c.self.Name, Executor: e.executor(t.ref), Machine: e.machineOf(t.ref, snap),
+		Self: e.c.self.Name, Executor: e.executor(t), Machine: e.machineOf(t.ref, snap),
 		Now: e.c.now, Member: e.c.memberView,
 		Removed: e.removed,
 		Running: func(step string) (lifecycle.Running, bool) {

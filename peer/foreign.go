@@ -166,7 +166,7 @@ func foreignLoops(hooks map[string]hook) []lifecycle.Loop {
 // of two people's creations that can't be said.
 func (e *engine) settleDeclarations(t *tracked) {
 	o, ok := e.c.journal.state.Object(t.ref)
-	if t.ref.Kind != kindStep || !ok || !o.HoldsName() || e.executor(t.ref) != e.c.self.Name {
+	if t.ref.Kind != kindStep || !ok || !o.HoldsName() || e.executor(t) != e.c.self.Name {
 		return
 	}
 	for _, loser := range o.Losers() {

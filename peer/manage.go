@@ -64,7 +64,7 @@ func (e *engine) childState(t *tracked, v *view) loops.ChildState {
 	snap := e.derive(t, v)
 	never := func(string) bool { return false }
 	eval := t.kind.Graph.Evaluate(snap, e.goal(t), lifecycle.Env{
-		Executor: e.executor(t.ref), Machine: e.machineOf(t.ref, snap), Member: v.Member, Removed: e.removed, Now: e.c.now,
+		Executor: e.executor(t), Machine: e.machineOf(t.ref, snap), Member: v.Member, Removed: e.removed, Now: e.c.now,
 		Running: func(string) (lifecycle.Running, bool) { return lifecycle.Running{}, false },
 		Adopt:   never, Effects: never, MayRetry: never,
 	})
@@ -84,8 +84,8 @@ func (e *engine) removed(machine string) bool {
 func (e *engine) worstChild(t *tracked) (key string, verdict lifecycle.State) {
 	order := map[lifecycle.State]int{lifecycle.Converged: 1, lifecycle.Progressing: 2, lifecycle.Failed: 3, lifecycle.Blocked: 4}
 	for _, child := range e.childrenOf(api.Key(t.ref), t.snap.ID) {
-		if order[child.verdict] > order[verdict] {
-			key, verdict = api.Key(child.ref).String(), child.verdict
+		if v := e.verdictOf(child); order[v] > order[verdict] {
+			key, verdict = api.Key(child.ref).String(), v
 		}
 	}
 	return key, verdict
@@ -212,7 +212,7 @@ func (e *engine) deleteChild(child *tracked, author, note string) {
 // is not known here (yet) keeps its children.
 func (e *engine) reap(t *tracked) {
 	refs := e.children.sorted(api.Key(t.ref).String())
-	if len(refs) == 0 || e.executor(t.ref) != e.c.self.Name {
+	if len(refs) == 0 || e.executor(t) != e.c.self.Name {
 		return
 	}
 	for _, ref := range refs {

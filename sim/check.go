@@ -25,6 +25,8 @@ type checker struct {
 	// fences holds the last fencing number of each leased pod, by identity.
 	fences map[string]fenceSeen
 	acks   []*ack
+	// damages holds when a disk last lost what it held.
+	damages map[*machine]time.Duration
 	// written counts entries by object.
 	written map[crdt.Ref]int
 	total   int
@@ -55,7 +57,7 @@ type ack struct {
 func newChecker(w *World) *checker {
 	return &checker{
 		w: w, entries: map[crdt.ActorID][]crdt.ID{}, changes: map[crdt.ID]said{},
-		states: map[peer.Digest]seenState{}, rolls: map[uint64][]crdt.MachineID{}, fences: map[string]fenceSeen{}, written: map[crdt.Ref]int{},
+		states: map[peer.Digest]seenState{}, rolls: map[uint64][]crdt.MachineID{}, fences: map[string]fenceSeen{}, damages: map[*machine]time.Duration{}, written: map[crdt.Ref]int{},
 	}
 }
 
@@ -198,7 +200,7 @@ func (c *checker) refold(m *machine, want crdt.ID) {
 func (c *checker) acknowledged(m *machine, a peer.Answer) {
 	holders := []*machine{m}
 	for _, other := range c.w.machines {
-		if a.HeldBy != "" && m.core.NameOf(other.id) == a.HeldBy {
+		if a.HeldBy != "" && m.core.NameOf(other.id) == a.HeldBy && !c.ruined(other) {
 			holders = append(holders, other)
 			c.w.sometimes("a change is acknowledged by a second disk")
 		}
@@ -216,6 +218,13 @@ func (c *checker) acknowledged(m *machine, a peer.Answer) {
 		c.acks = append(c.acks, k)
 		c.held(k)
 	}
+}
+
+// ruined reports whether a disk lost what it held while its acknowledgement may have been
+// on the way to whoever answers: for longer than a write waits.
+func (c *checker) ruined(m *machine) bool {
+	at, damaged := c.damages[m]
+	return damaged && c.w.now-at < 10*time.Second
 }
 
 // held checks that every disk that is to hold an acknowledged change does.
@@ -238,6 +247,7 @@ func (c *checker) started(m *machine) {
 
 // damaged notes that a disk lost what it held, by a fault that no program survives.
 func (c *checker) damaged(m *machine) {
+	c.damages[m] = c.w.now
 	for _, k := range c.acks {
 		if m.gone || m.disk.Last(k.actor) < k.seq {
 			k.holders = slices.DeleteFunc(k.holders, func(h *machine) bool { return h == m })
