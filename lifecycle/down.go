@@ -148,7 +148,7 @@ func (v *evaluator) carries(n *node) bool {
 		if u.step == nil || u.step.Undo == nil || u.step.Where != OnMachine || !u.hard.has(n.at) || v.skipped(u) {
 			continue
 		}
-		if v.env.Effects(u.name) && v.belongs(u, v.eval.Steps[i].Result) {
+		if v.env.Effects(u.name) && v.belongs(u, &v.eval.Steps[i].Result) {
 			return true
 		}
 	}
