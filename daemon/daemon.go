@@ -43,7 +43,9 @@ type Daemon struct {
 	leases       *oci.Leases
 	facts        *facts
 	programs     *server.Programs
-	tasks        []Task
+	// swept: the machine was looked over in this life of the program.
+	swept atomic.Bool
+	tasks []Task
 }
 
 // Open opens the data directory and builds the peer. A new directory begins a cluster.
@@ -108,7 +110,7 @@ func (d *Daemon) buildLoop(context.Context) (err error) {
 		images: d.runtime.Images(), containers: d.runtime.Containers(), network: podNetwork{d.network, d.translator, &d.untranslated, d.follower.guard},
 		volumes: &volumes{dir: d.cfg.Data + "/volumes"}, facts: d.facts, leases: d.leases, programs: foreign{d.programs},
 	}
-	o := &opener{home: d.home, verifier: d.verifier}
+	o := &opener{home: d.home, verifier: d.verifier, swept: &d.swept}
 	d.loop, err = peer.NewLoop(peer.LoopConfig{
 		Open: o.open, Transport: lazyTransport{d}, Host: h, Verifier: d.verifier, Logger: d.cfg.Logger.With("part", "core"),
 		Boot: oci.BootTime,

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"starling.dev/starling/crdt"
@@ -17,6 +18,7 @@ type opener struct {
 	home     *home
 	verifier *peer.Verifier
 	opened   bool
+	swept    *atomic.Bool
 }
 
 // open is peer.LoopConfig.Open.
@@ -41,7 +43,7 @@ func (o *opener) open(context.Context) (*peer.Core, peer.Disk, error) {
 		return nil, nil, err
 	}
 	disk := &disk{store: o.home.store}
-	rec := peer.Recovery{Local: map[string][]byte{}, AuthRecords: log.Len()}
+	rec := peer.Recovery{Local: map[string][]byte{}, AuthRecords: log.Len(), Unswept: !o.swept.Load()}
 	if err := o.readLocal(&rec); err != nil {
 		return nil, nil, err
 	}

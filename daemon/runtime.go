@@ -163,25 +163,3 @@ func fetchFrom(ctx context.Context, c apiv1connect.StarlingClient, ref string, w
 	}
 	return written, in.Err()
 }
-
-// sweep removes what an earlier run left behind for pods that this machine no longer
-// has to do with. What a step is about to make is on record before it starts, so that
-// nothing is swept away under its feet.
-func (d *Daemon) sweep(ctx context.Context) error {
-	keep := func(id string) bool {
-		kept := true
-		err := d.loop.Query(ctx, func(c *peer.Core) { kept = c.Holds(id) })
-		return err != nil || kept
-	}
-	gone, err := d.network.Sweep(ctx, keep)
-	if err != nil {
-		d.cfg.Logger.Warn("left-over networks stay", "error", err)
-	}
-	if err := d.runtime.Sweep(ctx, keep); err != nil && ctx.Err() == nil {
-		d.cfg.Logger.Warn("left-over containers stay", "error", err)
-	}
-	if len(gone) > 0 {
-		d.cfg.Logger.Info("removed what an earlier run left behind", "pods", gone)
-	}
-	return nil
-}

@@ -260,7 +260,9 @@ func TestStubbornContainerIsKilledAfterItsGrace(t *testing.T) {
 
 func TestSweepRemovesWhatDoesNotBelong(t *testing.T) {
 	f := newFixture(t)
-	f.ensure(app())
+	kept := app()
+	kept.CPU, kept.Memory = 200, 64<<20
+	f.ensure(kept)
 	keep := f.pod.ID
 	stray := *f
 	stray.pod.ID = "5eed"
@@ -271,6 +273,9 @@ func TestSweepRemovesWhatDoesNotBelong(t *testing.T) {
 	pods, err := f.Pods(f.ctx)
 	if err != nil || len(pods) != 1 || pods[0].ID != keep || len(pods[0].Containers) != 1 {
 		t.Errorf("after the sweep there are %+v, %v", pods, err)
+	}
+	if pods[0].CPU != kept.CPU || pods[0].Memory != kept.Memory {
+		t.Errorf("the pod was given %d and %d, want %d and %d", pods[0].CPU, pods[0].Memory, kept.CPU, kept.Memory)
 	}
 	if left := stray.leftovers(); len(left) > 0 {
 		t.Errorf("the sweep left %q", left)

@@ -50,6 +50,7 @@ func (c *Containers) create(ctx context.Context, pod loops.PodSandbox, spec loop
 		Digest:       image.Target().Digest.String(),
 		Restarts:     restarts,
 		Stop:         pod.Stop,
+		Given:        givenLabel{spec.CPU, spec.Memory},
 		Phase:        phaseCreated,
 	}
 	if err := os.MkdirAll(c.logDir(pod.ID, spec.Name), 0o755); err != nil {

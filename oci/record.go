@@ -23,6 +23,7 @@ const (
 	labelDigest     = "starling.dev/digest"     // the image's digest
 	labelRestarts   = "starling.dev/restarts"   // decimal
 	labelStop       = "starling.dev/stop"       // JSON of stopLabel
+	labelGiven      = "starling.dev/given"      // JSON of givenLabel
 	labelStarted    = "starling.dev/started"    // RFC 3339, set once it runs
 	labelStopping   = "starling.dev/stopping"   // set before we end it
 	labelExit       = "starling.dev/exit"       // JSON of exitLabel, set once settled
@@ -50,6 +51,7 @@ type record struct {
 	Digest       string
 	Restarts     uint32
 	Stop         loops.StopSpec
+	Given        givenLabel
 	Started      time.Time // zero: never started, as far as was written down
 	Stopping     bool
 	Exit         *exitLabel
@@ -73,10 +75,17 @@ type stopLabel struct {
 	Grace  string `json:"grace"`
 }
 
+// givenLabel keeps what the container was given of the machine; 0 is no limit.
+type givenLabel struct {
+	CPU    int64 `json:"cpu,omitempty"`    // thousandths of a core
+	Memory int64 `json:"memory,omitempty"` // bytes
+}
+
 // labels writes down what a later peer must know of the record. Marshalling these
 // plain structs can't fail.
 func (r record) labels() map[string]string {
 	stop, _ := json.Marshal(stopLabel{r.Stop.Signal, r.Stop.Grace.String()})
+	given, _ := json.Marshal(r.Given)
 	return map[string]string{
 		labelPod:        r.PodID,
 		labelNamespace:  r.PodNamespace,
@@ -87,6 +96,7 @@ func (r record) labels() map[string]string {
 		labelDigest:     r.Digest,
 		labelRestarts:   strconv.FormatUint(uint64(r.Restarts), 10),
 		labelStop:       string(stop),
+		labelGiven:      string(given),
 	}
 }
 
@@ -114,6 +124,7 @@ func parseRecord(id string, labels map[string]string) (r record, ok bool) {
 		r.Stop.Signal = stop.Signal
 		r.Stop.Grace, _ = time.ParseDuration(stop.Grace)
 	}
+	_ = json.Unmarshal([]byte(labels[labelGiven]), &r.Given) // an older peer did not write it
 	r.Started, _ = time.Parse(time.RFC3339Nano, labels[labelStarted])
 	var exit exitLabel
 	if json.Unmarshal([]byte(labels[labelExit]), &exit) == nil {

@@ -15,7 +15,7 @@ func TestRecordIsReadBackFromItsLabels(t *testing.T) {
 	want := record{
 		ID: "abc-app-3", PodID: "abcdef", PodNamespace: "shop", PodName: "web", Container: "app",
 		Generation: 3, SpecHash: "5eed", Digest: "sha256:1", Restarts: 2,
-		Stop: loops.StopSpec{Signal: "SIGINT", Grace: 90 * time.Second},
+		Stop: loops.StopSpec{Signal: "SIGINT", Grace: 90 * time.Second}, Given: givenLabel{500, 64 << 20},
 	}
 	got, ok := parseRecord(want.ID, want.labels())
 	if !ok || !reflect.DeepEqual(got, want) {

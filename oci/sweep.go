@@ -23,6 +23,9 @@ type PodState struct {
 	ID, Namespace, Name string
 	// Containers are the running ones, by name.
 	Containers []loops.ContainerStatus
+	// CPU (thousandths of a core) and Memory (bytes) are what they were given in all;
+	// while a container is handed over to its successor, the one that was given more counts.
+	CPU, Memory int64
 }
 
 // Pods lists the pods that have containers here, by ID.
@@ -31,7 +34,7 @@ func (r *Runtime) Pods(ctx context.Context) ([]PodState, error) {
 	if err != nil {
 		return nil, r.explain(err)
 	}
-	pods := map[string]*PodState{}
+	pods, given := map[string]*PodState{}, map[string]map[string]givenLabel{}
 	for _, rec := range all {
 		pod := pods[rec.PodID]
 		if pod == nil {
@@ -41,9 +44,17 @@ func (r *Runtime) Pods(ctx context.Context) ([]PodState, error) {
 		if rec.Phase == phaseRunning {
 			pod.Containers = append(pod.Containers, *statusOf(rec))
 		}
+		if given[rec.PodID] == nil {
+			given[rec.PodID] = map[string]givenLabel{}
+		}
+		g := given[rec.PodID][rec.Container]
+		given[rec.PodID][rec.Container] = givenLabel{max(g.CPU, rec.Given.CPU), max(g.Memory, rec.Given.Memory)}
 	}
 	var list []PodState
 	for _, id := range slices.Sorted(maps.Keys(pods)) {
+		for _, g := range given[id] {
+			pods[id].CPU, pods[id].Memory = pods[id].CPU+g.CPU, pods[id].Memory+g.Memory
+		}
 		slices.SortFunc(pods[id].Containers, func(a, b loops.ContainerStatus) int { return cmp.Compare(a.Name, b.Name) })
 		list = append(list, *pods[id])
 	}

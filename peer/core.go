@@ -116,6 +116,9 @@ type Recovery struct {
 	// Sound reports, once Batches returned, whether the disk passed its start check; nil
 	// for yes. A disk that did not may have forgotten what this machine promised.
 	Sound func() bool
+	// Unswept: the machine may run what this disk does not know of, because the disk is an
+	// older copy. Until [Swept] comes nothing new is promised or made for pods.
+	Unswept bool
 	// AuthRecords counts the records in Config.Trust that came from the disk.
 	AuthRecords int
 }
@@ -132,6 +135,7 @@ func New(cfg Config, rec Recovery, now time.Time) (*Core, error) {
 		members: newMembers(cfg.Self.ID), authSaved: rec.AuthRecords,
 	}
 	c.engine = newEngine(c)
+	c.engine.unswept = rec.Unswept
 	c.replica = newReplicator(c)
 	c.writes = newWrites(c)
 	c.voting = newVoting(c)
@@ -177,6 +181,8 @@ func (c *Core) Step(now time.Time, e Event) {
 		c.writes.begin(e)
 	case Manage:
 		c.manage(e)
+	case Swept:
+		c.engine.swept(e)
 	}
 }
 

@@ -35,6 +35,8 @@ type engine struct {
 	health  map[string]map[string]loops.Health
 	effects *effects
 	held    *ledger
+	// unswept: the machine may run what this peer knows nothing of.
+	unswept bool
 	actions map[uint64]*action
 	lastID  uint64
 	// eligible are the members that may execute, nil if they have to be found anew; era

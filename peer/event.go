@@ -74,6 +74,14 @@ type Manage struct {
 	Do      func(log *identity.Log, now time.Time) error
 }
 
+// Swept says that the machine was looked over at the start of this life: nothing of pods
+// is left on it but what this peer holds (see [Core.Holds]). Runs is what those that run
+// were given, by identity.
+type Swept struct {
+	Runs map[string]lifecycle.Reservation
+}
+
+func (Swept) event()      {}
 func (Tick) event()       {}
 func (Received) event()   {}
 func (Membership) event() {}

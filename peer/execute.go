@@ -32,6 +32,9 @@ type action struct {
 
 // run starts a step here: a decision at once, an action outside.
 func (e *engine) run(t *tracked, snap *lifecycle.Object, run lifecycle.Run, v *view) {
+	if e.awaitsSweep(t, run) {
+		return
+	}
 	if run.Feedback {
 		t.feedback[run.Step.Name] = t.feedback[run.Step.Name].Note(run.Generation, e.c.now)
 	}

@@ -175,6 +175,8 @@ func (c *Core) Digest() Digest {
 	return Digest{Heads: c.journal.log.Digest(), Auth: c.trust.Digest()}
 }
 
-// Holds reports whether this machine has made something for the object, or is about
-// to.
-func (c *Core) Holds(id string) bool { return c.engine.effects.any(id) }
+// Holds reports whether one of the steps has made something for the object on this
+// machine, or is about to.
+func (c *Core) Holds(id string, steps ...string) bool {
+	return slices.ContainsFunc(steps, func(step string) bool { return c.engine.effects.has(id, step) })
+}

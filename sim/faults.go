@@ -172,7 +172,12 @@ func (w *World) restore() {
 	back := 1 + r.IntN(60)
 	w.say("%s: the disk is restored from a copy %d commits old", m.name, back)
 	w.sometimes("a disk is restored from an older copy")
-	m.cutPower()
+	if w.random.damage.chance(0.5) {
+		m.end(false)
+		w.sometimes("a disk is restored while containers run")
+	} else {
+		m.cutPower()
+	}
 	// The first commit is the installation, which every copy holds.
 	if err := m.disk.Restore(min(back, len(m.disk.history)-1)); err != nil {
 		w.fail(2, "%s: restore: %v", m.name, err)

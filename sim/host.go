@@ -59,10 +59,17 @@ func (h *host) powerOff() {
 
 // used sums what the pods that run here were given.
 func (h *host) used() (cpu, memory int64) {
-	for _, id := range sortedIDs(h.pods) {
-		for _, c := range h.pods[id].containers {
-			cpu, memory = cpu+c.spec.CPU, memory+c.spec.Memory
-		}
+	for _, in := range h.pods {
+		c, m := in.given()
+		cpu, memory = cpu+c, memory+m
+	}
+	return cpu, memory
+}
+
+// given sums what the pod's containers were given.
+func (in *instance) given() (cpu, memory int64) {
+	for _, c := range in.containers {
+		cpu, memory = cpu+c.spec.CPU, memory+c.spec.Memory
 	}
 	return cpu, memory
 }

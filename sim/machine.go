@@ -10,6 +10,7 @@ import (
 
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/identity"
+	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/peer"
 )
 
@@ -90,6 +91,31 @@ func (m *machine) start() {
 	m.w.net.changed()
 	m.w.net.introduce(m)
 	m.schedule()
+	if !m.w.hooks.unswept {
+		m.later(m.w.random.damage.between(time.Millisecond, 300*time.Millisecond), m.sweep)
+	}
+}
+
+// sweep looks the machine over, as the daemon does at its start: what no record tells of
+// is removed, and the core learns what the rest was given.
+func (m *machine) sweep() {
+	h, runs := m.host, map[string]lifecycle.Reservation{}
+	for _, id := range sortedIDs(h.pods) {
+		if m.core.Holds(id, "container") {
+			cpu, memory := h.pods[id].given()
+			runs[id] = lifecycle.Reservation{CPU: cpu, Memory: memory}
+			continue
+		}
+		m.w.say("%s: nothing tells of %s, which runs; it is stopped", m.name, h.pods[id].name)
+		m.w.sometimes("containers that a restored disk forgot are stopped")
+		delete(h.pods, id)
+	}
+	for _, id := range sortedIDs(h.nets) {
+		if !m.core.Holds(id, "network") {
+			delete(h.nets, id)
+		}
+	}
+	m.post(peer.Swept{Runs: runs})
 }
 
 func (m *machine) open() error {
@@ -108,7 +134,7 @@ func (m *machine) open() error {
 		Trust: log, Kinds: m.w.kinds, Seed: m.w.random.boot.Uint64(), HashAt: m.disk.Hash,
 	}
 	sound := !m.unsound
-	rec := peer.Recovery{Local: m.disk.Local(), AuthRecords: log.Len(), Batches: m.recover, Sound: func() bool { return sound }}
+	rec := peer.Recovery{Local: m.disk.Local(), AuthRecords: log.Len(), Batches: m.recover, Sound: func() bool { return sound }, Unswept: !m.w.hooks.unswept}
 	if m.w.hooks.config != nil {
 		m.w.hooks.config(m, &cfg, &rec)
 	}

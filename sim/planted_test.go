@@ -87,6 +87,9 @@ var bugs = []bug{
 	{"what was made is not kept over a restart", []int{6, 7, 8}, func() hooks {
 		return hooks{commit: forgetLocal("effect/"), weather: crashing}
 	}},
+	{"a machine is not looked over at the start", []int{6, 7, 8}, func() hooks {
+		return hooks{unswept: true, weather: restoring}
+	}},
 	{"addresses are not drawn at random", []int{8}, func() hooks {
 		return hooks{config: podLoops(func(s *lifecycle.Step) {
 			if s.Name == "address" {

@@ -37,7 +37,7 @@ type World struct {
 }
 
 // streams are the random sources, one per concern.
-type streams struct{ net, gossip, disk, host, people, chaos, check, boot source }
+type streams struct{ net, gossip, disk, host, people, chaos, check, boot, damage source }
 
 // hooks let a test plant a bug between the core and the world around it, so that the
 // production code holds no switch for any.
@@ -54,6 +54,8 @@ type hooks struct {
 	verify crdt.Verifier
 	// unguarded says that a machine has no guards: what a lease was for goes on after it.
 	unguarded bool
+	// unswept says that a machine is not looked over when its peer starts.
+	unswept bool
 	// unsynced says that a sync was reported and not done.
 	unsynced func(*machine) bool
 	// weather makes it likely that the bug shows.
@@ -74,6 +76,7 @@ func newWorld(cfg Config, h hooks) (*World, error) {
 		net: newSource(cfg.Seed, "net"), gossip: newSource(cfg.Seed, "gossip"), disk: newSource(cfg.Seed, "disk"),
 		host: newSource(cfg.Seed, "host"), people: newSource(cfg.Seed, "people"), chaos: newSource(cfg.Seed, "chaos"),
 		check: newSource(cfg.Seed, "check"), boot: newSource(cfg.Seed, "boot"),
+		damage: newSource(cfg.Seed, "damage"),
 	}
 	w.weather = drawWeather(newSource(cfg.Seed, "weather"), cfg.Calm)
 	if h.weather != nil {

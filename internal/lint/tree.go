@@ -56,8 +56,6 @@ func Load(fsys fs.FS) (*Tree, error) {
 			return nil // a worktree's pointer to the repository
 		case d.IsDir() && slices.Contains([]string{".git", ".vagrant", "bin"}, name):
 			return fs.SkipDir
-		case name == ".git": // in a further work tree it is a file
-			return nil
 		}
 		t.names[name] = true
 		if d.IsDir() {
