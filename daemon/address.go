@@ -93,6 +93,12 @@ func (d *Daemon) selfKey() api.Key {
 	return api.Key{Kind: "Machine", Name: name}
 }
 
+// watchAddresses has gossip look at this machine's address as soon as the kernel reports
+// a change: the others would call the machine silent before gossip looked by itself.
+func (d *Daemon) watchAddresses(ctx context.Context) error {
+	return d.network.WatchAddresses(ctx, d.membership.Readdress)
+}
+
 // followAddress takes over the address that gossip has settled on: it knows towards
 // which machines this one speaks.
 func (d *Daemon) followAddress(ctx context.Context) error {

@@ -43,7 +43,7 @@ func (d *Daemon) buildGossip(name string) (err error) {
 		Bind:      netip.AddrPortFrom(d.cfg.Bind, d.cfg.GossipPort),
 		Advertise: d.cfg.Advertise, Known: d.knownPeers(), Removed: d.removed, OnMember: d.member, OnPeers: d.savePeers, Log: log,
 	})
-	d.add(d.transport, d.membership, named("address", d.followAddress), named("trust", d.followTrust), named("view", d.rotateView))
+	d.add(d.transport, d.membership, named("addresses", d.watchAddresses), named("address", d.followAddress), named("trust", d.followTrust), named("view", d.rotateView))
 	return err
 }
 

@@ -36,11 +36,7 @@ type guest struct {
 // guest plugs in a machine with nothing on it, until the test ends.
 func (c *cluster) guest(t *testing.T) *guest {
 	t.Helper()
-	l, err := lan.New(lan.Config{Name: labName, Nodes: guestNumber})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Up(t.Context()); err != nil {
+	if err := c.lan(t).Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(lab.DataDir, labName, fmt.Sprint(guestNumber))
@@ -66,6 +62,16 @@ func (c *cluster) guest(t *testing.T) *guest {
 		}
 	})
 	return g
+}
+
+// lan is the lab's LAN with the guest on it.
+func (c *cluster) lan(t *testing.T) *lan.LAN {
+	t.Helper()
+	l, err := lan.New(lan.Config{Name: labName, Nodes: guestNumber})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 // containerd is the socket that the lab's machines use.

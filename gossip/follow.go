@@ -299,6 +299,10 @@ func (m *Membership) reached(local, remote netip.Addr) {
 // address: it is advertised if nothing better is known. Harmless to call often.
 func (m *Membership) Reached(local, remote netip.Addr) { m.reached(local, remote) }
 
+// Readdress has the own address looked at soon: something says that the machine's
+// addresses changed. Harmless to call often.
+func (m *Membership) Readdress() { m.poke() }
+
 func (m *Membership) poke() { signal(m.readdr) }
 
 // targets lists addresses of other machines, those that are alive first, some at most.
