@@ -58,7 +58,7 @@ func (n podNetwork) Attach(ctx context.Context, pod loops.PodNetwork) (string, e
 		return "", fmt.Errorf("guard pod %s: %w", pod.Name, err)
 	}
 	if pod.IPv4 != api.IPv4CLAT {
-		err := errors.Join(n.translator.Remove(pod.ID), clat.Unlink(n.NamespacePath(pod.ID)))
+		err := errors.Join(n.translator.Remove(pod.ID), n.translator.Unlink(n.NamespacePath(pod.ID)))
 		if err != nil {
 			return "", err
 		}

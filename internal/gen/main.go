@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -16,7 +17,8 @@ const protoDir = "api/v1"
 func main() {
 	root := flag.String("root", ".", "the module's root `directory`")
 	flag.Parse()
-	if err := generate(*root, filepath.Join(*root, protoDir)); err != nil {
+	err := errors.Join(generate(*root, filepath.Join(*root, protoDir)), compile(*root, filepath.Join(*root, programs, "nat64.o")))
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
 		os.Exit(1)
 	}

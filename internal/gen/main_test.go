@@ -36,3 +36,27 @@ func read(t *testing.T, path string) string {
 	}
 	return compiler.ReplaceAllString(string(raw), "")
 }
+
+// The eBPF object is what its source says. Where clang is another one than the object's,
+// the source must at least compile.
+func TestEBPFIsCurrent(t *testing.T) {
+	if _, err := exec.LookPath("clang"); err != nil {
+		t.Skip("clang is not installed (Debian: clang llvm)")
+	}
+	const root = "../.."
+	out := filepath.Join(t.TempDir(), "nat64.o")
+	if err := compile(root, out); err != nil {
+		t.Fatal(err)
+	}
+	version, err := clang(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if version != madeWith {
+		t.Logf("the object is clang %s's, and this is %s: bytes are not compared", madeWith, version)
+		return
+	}
+	if read(t, out) != read(t, filepath.Join(root, programs, "nat64.o")) {
+		t.Errorf("%s/nat64.o is not what nat64.c says; run `make generate` and commit the result", programs)
+	}
+}

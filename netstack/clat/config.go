@@ -49,6 +49,8 @@ type Config struct {
 	IPv4 netip.Prefix
 	// MTU is the one of pods' links; 1,500 if 0.
 	MTU int
+	// TUNOnly leaves the fast path out. Clsact hooks it as on kernels without tcx.
+	TUNOnly, Clsact bool
 	// Log is required.
 	Log *slog.Logger
 }

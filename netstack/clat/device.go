@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"starling.dev/starling/netstack"
+	"starling.dev/starling/netstack/fastpath"
 	"starling.dev/starling/netstack/xlat"
 )
 
@@ -32,6 +33,7 @@ type Device struct {
 	group   *errgroup.Group // nil unless running
 	ctx     context.Context // of the group
 	machine *tun
+	path    *fastpath.Path // nil where the kernel has no fast path, and unless running
 	pods    map[string]*pod
 }
 
@@ -42,7 +44,9 @@ type pod struct {
 	behind netip.Addr // the same behind its CLAT
 	clat   *xlat.Translator
 	link   *tun
-	lost   bool // the link is gone; guarded by the Device's mu
+	// Guarded by the Device's mu:
+	lost bool          // the link is gone
+	fast *fastpath.Pod // as it is on the fast path; nil if it is not
 }
 
 // view is an immutable picture of who is there.
@@ -85,9 +89,11 @@ func (d *Device) Run(ctx context.Context) error {
 	d.mu.Lock()
 	d.machine, d.group, d.ctx = machine, group, ctx
 	err = d.publish()
+	d.openFast()
 	group.Go(func() error { return d.serve(machine) })
 	for _, p := range d.pods {
 		d.start(p)
+		d.hasten(p)
 	}
 	d.mu.Unlock()
 	stop := context.AfterFunc(ctx, d.stopLinks)
@@ -142,7 +148,8 @@ func (d *Device) stopLinks() {
 	}
 }
 
-// closeLinks lets go of all links; they stay, with their addresses and routes.
+// closeLinks lets go of all links; they stay, with their addresses and routes, and the
+// fast path goes on.
 func (d *Device) closeLinks() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -150,6 +157,10 @@ func (d *Device) closeLinks() error {
 	var err error
 	if d.machine != nil {
 		err = d.machine.close()
+	}
+	if d.path != nil {
+		err = errors.Join(err, d.path.Close())
+		d.path = nil
 	}
 	for _, p := range d.pods {
 		err = errors.Join(err, p.link.close())
@@ -166,10 +177,11 @@ func (d *Device) Repair() error {
 	if d.group == nil {
 		return nil
 	}
-	err := within(d.cfg.Machine, func() error { return setUpMachine(d.cfg) })
+	err := within(d.cfg.Machine, func() error { return errors.Join(setUpMachine(d.cfg), d.rehook()) })
 	for _, p := range d.pods {
 		if !p.lost {
 			err = errors.Join(err, within(p.Space, func() error { return setUpPod(d.cfg.MTU) }))
+			d.hasten(p)
 		}
 	}
 	if err != nil {
@@ -203,6 +215,7 @@ func (d *Device) Add(pod Pod) error {
 	}
 	if d.group != nil {
 		d.start(p)
+		d.hasten(p)
 	}
 	return nil
 }
@@ -242,6 +255,9 @@ func (d *Device) remove(id string) error {
 		return nil
 	}
 	delete(d.pods, id)
+	if err := d.slow(p); err != nil {
+		d.cfg.Log.Warn("take a pod off the fast path", "pod", id, "error", err)
+	}
 	p.link.stop()
 	if p.lost {
 		return p.link.close()

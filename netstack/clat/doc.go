@@ -27,10 +27,13 @@
 // worked on. This is why the package reads the TUN itself. A driver that cuts
 // superpackets and joins them again costs a multiple of the time, and megabytes per pod.
 //
-// Links outlive the process, so a restart of the peer finds the pods' addresses and
-// routes in place. While no process is there, what they carry is lost, as on a cable
-// that is pulled.
+// Most packets never get here: package fastpath translates them inside the kernel, with
+// the same result, where the kernel has what that takes (fast.go).
 //
-// Reading order: device.go (the task), port.go (reading a link), path.go (the way of a
-// packet), reassembly.go, then tun.go, virtio.go and kernel.go.
+// Links outlive the process, so a restart of the peer finds the pods' addresses and
+// routes in place. While no process is there, what the TUN links carry is lost, as on a
+// cable that is pulled; the fast path goes on.
+//
+// Reading order: device.go (the task), path.go (the way of a packet), reassembly.go, then
+// tun.go, virtio.go, kernel.go and fast.go.
 package clat

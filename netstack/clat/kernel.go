@@ -198,16 +198,6 @@ func Purge(cfg Config) error {
 	return nil
 }
 
-// Unlink takes away what an earlier process may have left in a pod that has no use for
-// it any more. space is the path of the pod's namespace, which may not exist.
-func Unlink(space string) error {
-	err := within(space, func() error { return deleteLink(PodLink) })
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("take a pod's IPv4 link away: %w", err)
-	}
-	return nil
-}
-
 // deleteLink deletes a link in the calling thread's namespace, if it is there.
 func deleteLink(name string) error {
 	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)

@@ -38,6 +38,7 @@ const (
 type world struct {
 	t                       testing.TB
 	dir                     string
+	cfg                     clat.Config
 	machine, router, server *space
 	pods                    []*space
 	device                  *clat.Device
@@ -60,10 +61,15 @@ func check(t testing.TB, err error) {
 
 // newWorld builds the world. narrow is the MTU of the server's link.
 func newWorld(t testing.TB, pods, narrow int) *world {
+	return newWorldWith(t, pods, narrow, clat.Config{})
+}
+
+// newWorldWith builds it with a Device of the caller's choice.
+func newWorldWith(t testing.TB, pods, narrow int, cfg clat.Config) *world {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	w := &world{t: t, dir: t.TempDir()}
+	w := &world{t: t, dir: t.TempDir(), cfg: cfg}
 	w.machine, w.router, w.server = w.space("machine"), w.space("router"), w.space("server")
 	w.join(w.machine, "uplink", w.router, "downlink", 1500)
 	w.join(w.router, "far", w.server, "eth0", narrow)
@@ -149,7 +155,12 @@ func (w *world) spec(n int) clat.Pod {
 // start runs a Device, as a peer that starts does, and gives it all pods.
 func (w *world) start() {
 	var err error
-	w.device, err = clat.New(clat.Config{Machine: w.machine.path, Log: slog.New(slog.DiscardHandler)})
+	cfg := w.cfg
+	cfg.Machine = w.machine.path
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	w.device, err = clat.New(cfg)
 	check(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1) // Run's one result
