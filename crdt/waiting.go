@@ -85,13 +85,16 @@ func (s *State) wait(sl *slot, w *waiter) {
 	}
 }
 
+// HasRoom reports whether so many changes may come whatever they build on.
+func (s *State) HasRoom(changes int) bool { return len(s.room.byID)+changes <= s.room.limit }
+
 // Admits reports whether a batch with these changes should be accepted from another
 // peer now: there is room for those that would wait, or each builds only on what
 // is here or in the batch. What is refused comes again with a later exchange; since
 // authors write on top of what they have, some batch is always ready, and the
 // room empties.
 func (s *State) Admits(changes []Change, ids []ID) bool {
-	if len(s.room.byID)+len(changes) <= s.room.limit {
+	if s.HasRoom(len(changes)) {
 		return true
 	}
 	coming := make(map[ID]struct{}, len(ids))

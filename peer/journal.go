@@ -75,7 +75,7 @@ func (j *journal) load(rec Recovery) (err error) {
 			return fmt.Errorf("entry %d of actor %s: %w", b.First, b.Actor, err)
 		}
 		j.c.replica.moved(b.Actor)
-		j.fold(a.Changes)
+		j.fold(readChanges(a.Changes))
 		return nil
 	})
 	refs := slices.SortedFunc(maps.Keys(j.loading), compareRefs)
@@ -87,15 +87,12 @@ func (j *journal) load(rec Recovery) (err error) {
 }
 
 // fold applies accepted changes to the state.
-func (j *journal) fold(changes [][]byte) {
-	for _, raw := range changes {
-		ch, err := crdt.DecodeChange(raw)
-		if err != nil {
-			// Containment: a change that can't be read is stored and relayed, not folded.
-			continue
+func (j *journal) fold(changes []decoded) {
+	for i := range changes {
+		if ch := &changes[i]; ch.readable { // containment: what can't be read is stored and relayed, not folded
+			j.clock.Observe(ch.HLC)
+			j.apply(ch.Change, ch.id)
 		}
-		j.clock.Observe(ch.HLC)
-		j.apply(ch, crdt.ChangeID(raw))
 	}
 }
 
@@ -116,8 +113,9 @@ const maxAhead = 5 * time.Minute
 
 // accept takes a batch of another actor whose signature was checked. It reports
 // whether it brought entries.
-func (j *journal) accept(b crdt.Batch) (crdt.Accepted, bool) {
-	if !j.timely(b) {
+func (j *journal) accept(in *received) (crdt.Accepted, bool) {
+	b := in.batch
+	if !j.timely(in.changes) {
 		return crdt.Accepted{Head: j.log.Head(b.Actor)}, false
 	}
 	a, err := j.log.Accept(b)
@@ -132,25 +130,29 @@ func (j *journal) accept(b crdt.Batch) (crdt.Accepted, bool) {
 	}
 	j.c.out.Commit.Batches = append(j.c.out.Commit.Batches, b)
 	j.c.replica.moved(b.Actor)
-	j.fold(a.Changes)
+	fresh := in.changes[a.From-b.First:]
+	j.fold(fresh[:len(a.Changes)])
 	return a, true
 }
 
 // timely reports whether the batch can be judged now: no clock in it runs too far
 // ahead, and what builds on changes that are not here has room to wait.
-func (j *journal) timely(b crdt.Batch) bool {
-	var changes []crdt.Change
-	var ids []crdt.ID
-	for _, raw := range b.Changes {
-		ch, err := crdt.DecodeChange(raw)
-		if err != nil {
-			continue
-		}
-		if crdt.Ahead(ch.HLC, j.c.now.UnixMilli()) > maxAhead {
+func (j *journal) timely(in []decoded) bool {
+	for i := range in {
+		if in[i].readable && crdt.Ahead(in[i].HLC, j.c.now.UnixMilli()) > maxAhead {
 			j.refused++
 			return false
 		}
-		changes, ids = append(changes, ch), append(ids, crdt.ChangeID(raw))
+	}
+	if j.state.HasRoom(len(in)) {
+		return true
+	}
+	var changes []crdt.Change
+	var ids []crdt.ID
+	for i := range in {
+		if in[i].readable {
+			changes, ids = append(changes, in[i].Change), append(ids, in[i].id)
+		}
 	}
 	return j.state.Admits(changes, ids)
 }

@@ -81,12 +81,9 @@ func (r *replicator) receivePush(from crdt.MachineID, m Push) {
 		a.due = r.c.now.Add(pullPatience) // a long answer is on its way
 		r.asking[from] = a
 	}
-	for _, raw := range m.Batches {
-		b, err := crdt.DecodeBatch(raw)
-		if err != nil {
-			continue
-		}
-		a, fresh := r.c.journal.accept(b)
+	for _, in := range m.entries() {
+		b := in.batch
+		a, fresh := r.c.journal.accept(&in)
 		gap = gap || a.Verdict == crdt.Gap || a.Verdict == crdt.Unknown
 		if a.Head.Seq > 0 {
 			heads[b.Actor] = a.Head
@@ -94,7 +91,7 @@ func (r *replicator) receivePush(from crdt.MachineID, m Push) {
 		if m.Fresh {
 			r.arrived(from, b.Actor, fresh || a.Verdict == crdt.Gap || a.Verdict == crdt.Unknown)
 			if fresh {
-				r.spread(from, b, raw)
+				r.spread(from, b, in.raw)
 			}
 		}
 	}

@@ -59,39 +59,90 @@ func (v *Verifier) Message(m Message) (Message, error) {
 	if !ok {
 		return m, nil
 	}
-	kept := make([][]byte, 0, len(push.Batches))
+	kept := make([]received, 0, len(push.Batches))
+	push.Batches = make([][]byte, 0, cap(kept))
 	var bad error
-	for _, raw := range push.Batches {
-		if err := v.batch(raw); err != nil {
+	for _, raw := range m.(Push).Batches {
+		in, err := v.batch(raw)
+		if err != nil {
 			bad = err
 			continue
 		}
-		kept = append(kept, raw)
+		kept, push.Batches = append(kept, in), append(push.Batches, raw)
 	}
-	push.Batches = kept
+	push.checked = kept
 	return push, bad
 }
 
-func (v *Verifier) batch(raw []byte) error {
-	b, err := crdt.DecodeBatch(raw)
-	if err != nil {
-		return fmt.Errorf("decode batch: %w", err)
+// received is a batch of another member, read once for all who look into it.
+type received struct {
+	raw     []byte
+	batch   crdt.Batch
+	changes []decoded
+}
+
+// decoded is a change and its ID. One that can't be read is stored and relayed, never
+// folded.
+type decoded struct {
+	crdt.Change
+	id       crdt.ID
+	readable bool
+}
+
+func readBatch(raw []byte) (in received, err error) {
+	in.raw = raw
+	if in.batch, err = crdt.DecodeBatch(raw); err != nil {
+		return in, fmt.Errorf("decode batch: %w", err)
 	}
+	in.changes = readChanges(in.batch.Changes)
+	return in, nil
+}
+
+func readChanges(raw [][]byte) []decoded {
+	changes := make([]decoded, len(raw))
+	for i := range raw {
+		ch, err := crdt.DecodeChange(raw[i])
+		changes[i] = decoded{ch, crdt.ChangeID(raw[i]), err == nil}
+	}
+	return changes
+}
+
+// entries are the batches of a push, read by the verifier or, in a message that it has not
+// seen, now.
+func (m Push) entries() []received {
+	if m.checked != nil {
+		return m.checked
+	}
+	var list []received
+	for _, raw := range m.Batches {
+		if in, err := readBatch(raw); err == nil {
+			list = append(list, in)
+		}
+	}
+	return list
+}
+
+func (v *Verifier) batch(raw []byte) (received, error) {
+	in, err := readBatch(raw)
+	if err != nil {
+		return in, err
+	}
+	b := in.batch
 	key, err := v.key(b)
 	if err != nil {
-		return err
+		return in, err
 	}
 	if err := b.Verify(v.check, key); err != nil {
-		return fmt.Errorf("batch %d of actor %s: %w", b.First, b.Actor, err)
+		return in, fmt.Errorf("batch %d of actor %s: %w", b.First, b.Actor, err)
 	}
 	machine := crdt.MachineIDOf(key)
-	for i, ch := range b.Changes {
-		if err := v.change(ch, machine); err != nil {
-			return fmt.Errorf("entry %d of actor %s: %w", b.First+uint64(i), b.Actor, err)
+	for i := range in.changes {
+		if err := v.change(&in.changes[i], machine); err != nil {
+			return in, fmt.Errorf("entry %d of actor %s: %w", b.First+uint64(i), b.Actor, err)
 		}
 	}
 	v.Learn(b)
-	return nil
+	return in, nil
 }
 
 // key finds the actor's key and checks that its machine was ever admitted.
@@ -113,10 +164,9 @@ func (v *Verifier) key(b crdt.Batch) (ed25519.PublicKey, error) {
 
 // change checks who vouches for the author: a loop acts on its own machine only; a
 // person's change carries a signature of its own.
-func (v *Verifier) change(raw []byte, machine crdt.MachineID) error {
-	ch, err := crdt.DecodeChange(raw)
-	if err != nil {
-		return nil // stored and relayed, never folded
+func (v *Verifier) change(ch *decoded, machine crdt.MachineID) error {
+	if !ch.readable {
+		return nil
 	}
 	if !isPerson(ch.Author) {
 		if ch.Signer != machine {

@@ -33,6 +33,8 @@ type Push struct {
 	Fresh bool
 	// Last ends the answer to a Pull.
 	Last bool
+	// checked are the batches as the verifier has read them; it is not sent.
+	checked []received
 }
 
 // Have tells over a lazy link which heads the sender has just got.
