@@ -59,6 +59,17 @@ func (o *Object) Status() api.Fields {
 	return all
 }
 
+// Select returns those of the named fields that there are.
+func (o *Object) Select(paths ...string) api.Fields {
+	some := make(api.Fields, len(paths))
+	for _, path := range paths {
+		if v, ok := o.Field(path); ok {
+			some[path] = v
+		}
+	}
+	return some
+}
+
 // Field returns a field of the spec, the lifecycle or the status, as canonical JSON.
 func (o *Object) Field(path string) (string, bool) {
 	if v, ok := o.Fields[path]; ok {

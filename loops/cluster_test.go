@@ -86,6 +86,8 @@ func (c *fakeCluster) Random() uint64 { c.random++; return c.random * 0x9E3779B9
 
 func (c *fakeCluster) Children(*lifecycle.Object) []ChildState { return nil }
 
+func (c *fakeCluster) Routes() map[string]string { return RoutesOf(c, c.Objects("Pod")) }
+
 func (c *fakeCluster) Ask(name string) { c.asked = append(c.asked, name) }
 
 func (c *fakeCluster) WakeAt(t time.Time) { c.wakes = append(c.wakes, t) }

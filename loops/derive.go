@@ -21,6 +21,8 @@ type Surroundings interface {
 	Object(key api.Key) (*lifecycle.Object, bool)
 	// Children tells how the children of an object stand, sorted by key.
 	Children(parent *lifecycle.Object) []ChildState
+	// Routes is what [RoutesOf] computes of the cluster.
+	Routes() map[string]string
 	// Ask has the voters asked, now, whether a machine is silent.
 	Ask(machine string)
 	// WakeAt has the object looked at again at the given time.
@@ -42,21 +44,25 @@ func DerivePod(o *lifecycle.Object, v Surroundings) api.Fields {
 	if !placed {
 		return nil
 	}
-	machine := api.Fields{"": name}.String("")
-	fields := api.Fields{"machine.standing": api.Str(machineStanding(o, machine, v))}
+	machine := text(name)
+	fields := make(api.Fields, 4)
+	fields["machine.standing"] = api.Str(machineStanding(o, machine, v))
 	deriveProbed(o, fields)
 	m, ok := v.Object(api.Key{Kind: "Machine", Name: machine})
 	if !ok {
 		return fields
 	}
-	status := m.Status()
-	if p, ok := status["status.prefix"]; ok {
+	if p, ok := m.Field("status.prefix"); ok {
 		fields["machine.prefix"] = p
 	}
-	fields["machine.capacity.cpu"] = api.CPU(status.CPU("status.capacity.cpu") - m.Fields.CPU("spec.reserve.cpu"))
-	fields["machine.capacity.memory"] = api.Bytes(status.Bytes("status.capacity.memory") - m.Fields.Bytes("spec.reserve.memory"))
+	capacity := m.Select("status.capacity.cpu", "status.capacity.memory")
+	fields["machine.capacity.cpu"] = api.CPU(capacity.CPU("status.capacity.cpu") - m.Fields.CPU("spec.reserve.cpu"))
+	fields["machine.capacity.memory"] = api.Bytes(capacity.Bytes("status.capacity.memory") - m.Fields.Bytes("spec.reserve.memory"))
 	return fields
 }
+
+// text reads a string that is a field's value.
+func text(value string) string { return api.Fields{"": value}.String("") }
 
 // machineStanding judges the pod's machine. Silence counts after the pod's grace,
 // when a majority of the voters, asked now, find the same.
@@ -85,43 +91,58 @@ func machineStanding(o *lifecycle.Object, machine string, v Surroundings) string
 // DeriveMachine adds the machine's routes to the others: "cluster.routes.NAME" is a list of the machine's address and the prefixes
 // behind it, its own /96 and the /128 of each pod that moved there.
 func DeriveMachine(o *lifecycle.Object, v Surroundings) api.Fields {
+	all := v.Routes()
+	fields := make(api.Fields, len(all))
+	for machine, list := range all {
+		if machine != o.Key.Name {
+			fields[api.Join("cluster", "routes", machine)] = list
+		}
+	}
+	return fields
+}
+
+// RoutesOf lists, by machine, its address and the prefixes behind it. moved are the pods that
+// may have left their machine's prefix.
+func RoutesOf(v Surroundings, moved []*lifecycle.Object) map[string]string {
 	prefixes := map[string]netip.Prefix{}
 	routes := map[string][]string{}
 	for _, m := range v.Objects("Machine") {
-		status := m.Status()
+		status := m.Select("status.prefix", "status.address")
 		p, err := netip.ParsePrefix(status.String("status.prefix"))
 		if address := status.String("status.address"); err == nil && address != "" && v.Belongs(m.Key.Name) {
 			prefixes[m.Key.Name] = p
 			routes[m.Key.Name] = []string{address, p.String()}
 		}
 	}
-	for _, pod := range v.Objects("Pod") {
+	for _, pod := range moved {
 		machine, address, ok := Home(pod)
 		if p := prefixes[machine]; ok && p.IsValid() && !p.Contains(address) {
 			routes[machine] = append(routes[machine], netip.PrefixFrom(address, 128).String())
 		}
 	}
-	delete(routes, o.Key.Name)
-	fields := api.Fields{}
+	lists := make(map[string]string, len(routes))
 	for machine, list := range routes {
 		slices.Sort(list[1:])
 		raw, err := json.Marshal(list)
 		if err != nil {
 			panic(fmt.Sprintf("a list of strings is plain data: %v", err))
 		}
-		fields[api.Join("cluster", "routes", machine)] = string(raw)
+		lists[machine] = string(raw)
 	}
-	return fields
+	return lists
 }
 
 // Home is where a pod's address lives: the machine that connected it. While a pod moves
 // that is the old machine, until it lets go.
 func Home(pod *lifecycle.Object) (machine string, address netip.Addr, ok bool) {
-	text, _ := pod.Field("status.address")
-	address, err := netip.ParseAddr(api.Fields{"": text}.String(""))
+	value, given := pod.Field("status.address")
+	if !given {
+		return "", address, false
+	}
+	address, err := netip.ParseAddr(text(value))
 	if r := pod.Results["network"]; r.Phase != lifecycle.PhaseNever && r.Phase != lifecycle.PhaseUndone {
 		return r.Executor, address, err == nil
 	}
 	name, _ := pod.Field("status.machine")
-	return api.Fields{"": name}.String(""), address, err == nil
+	return text(name), address, err == nil
 }

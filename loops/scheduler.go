@@ -83,7 +83,7 @@ func candidates(v lifecycle.View, pod api.Key) []sched.Machine {
 			continue
 		}
 		used := v.Reserved(o.Key.Name, pod)
-		status := o.Status()
+		status := o.Select("status.capacity.cpu", "status.capacity.memory", "status.ready")
 		m := sched.Machine{
 			Name: o.Key.Name, Labels: map[string]string{}, Standing: standingOf(v, o, status),
 			CPU:     status.CPU("status.capacity.cpu") - o.Fields.CPU("spec.reserve.cpu"),

@@ -65,7 +65,7 @@ func drawForService(v lifecycle.View, in lifecycle.Inputs) (lifecycle.Outputs, e
 // clusterOf finds the cluster's prefix in any machine's.
 func clusterOf(v lifecycle.View) (netip.Prefix, bool) {
 	for _, m := range v.Objects("Machine") {
-		own, err := netip.ParsePrefix(m.Status().String("status.prefix"))
+		own, err := netip.ParsePrefix(m.Select("status.prefix").String("status.prefix"))
 		if err == nil && own.Bits() == netstack.MachineBits {
 			return netip.PrefixFrom(own.Addr(), netstack.ClusterBits).Masked(), true
 		}

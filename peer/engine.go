@@ -32,7 +32,11 @@ type engine struct {
 	composed map[string]composition
 	misfits  map[crdt.Ref]string
 	// health is what the probes of this machine last said, by identity and container.
-	health  map[string]map[string]loops.Health
+	health map[string]map[string]loops.Health
+	// moved are the pods whose address is not of their machine's prefix; routes is what
+	// follows from them and the machines, nil if it has to be computed anew.
+	moved   map[crdt.Ref]struct{}
+	routes  map[string]string
 	effects *effects
 	held    *ledger
 	// unswept: the machine may run what this peer knows nothing of.
@@ -85,7 +89,7 @@ func newEngine(c *Core) *engine {
 		c: c, objects: map[crdt.Ref]*tracked{}, lists: map[string][]*lifecycle.Object{},
 		queued: map[crdt.Ref]bool{}, topics: index{}, placed: index{}, usage: map[string]lifecycle.Reservation{},
 		composed: map[string]composition{}, misfits: map[crdt.Ref]string{},
-		children: index{}, health: map[string]map[string]loops.Health{},
+		children: index{}, moved: map[crdt.Ref]struct{}{}, health: map[string]map[string]loops.Health{},
 		effects: newEffects(), held: newLedger(), actions: map[uint64]*action{},
 	}
 }
@@ -108,8 +112,8 @@ func (e *engine) changed(ref crdt.Ref) {
 	case ref.Kind == kindStep && otherSpec(before, t.snap):
 		e.hooked(before, t.snap)
 	}
-	if e.routed(before) != e.routed(t.snap) {
-		e.mark(e.selfRef())
+	if was, is := e.routed(before), e.routed(t.snap); was != is {
+		e.reroute(t, is)
 	}
 }
 
@@ -132,6 +136,39 @@ func (e *engine) routed(o *lifecycle.Object) [3]string {
 		return [3]string{}
 	}
 	return [3]string{address, machine, "moved"}
+}
+
+// reroute notes that the machines' routes are others now: those of a pod that left its
+// machine's prefix or came back to it, or of a machine, whose pods may all have.
+func (e *engine) reroute(t *tracked, now [3]string) {
+	if t.ref.Kind == "Machine" {
+		clear(e.moved)
+		for ref, pod := range e.objects {
+			if ref.Kind == "Pod" && e.routed(pod.snap) != [3]string{} {
+				e.moved[ref] = struct{}{}
+			}
+		}
+	} else if delete(e.moved, t.ref); now != [3]string{} {
+		e.moved[t.ref] = struct{}{}
+	}
+	e.routesChanged()
+}
+
+// routesChanged has this machine look at its routes again.
+func (e *engine) routesChanged() {
+	e.routes = nil
+	e.mark(e.selfRef())
+}
+
+// movedPods are the pods that may need a route of their own.
+func (e *engine) movedPods() []*lifecycle.Object {
+	var pods []*lifecycle.Object
+	for ref := range e.moved { // sorted later, by address
+		if t := e.objects[ref]; t.snap != nil && !t.gone {
+			pods = append(pods, t.snap)
+		}
+	}
+	return pods
 }
 
 // atHome reports whether the address is of the machine's prefix.
@@ -223,12 +260,12 @@ func (e *engine) memberChanged(name string) {
 	e.wakeTopic(kindTopic("members"))
 	e.wakeIndex(e.placed, name)
 	e.markUnsettled()
-	e.mark(e.selfRef())
+	e.routesChanged()
 }
 
 // clusterChanged: the set of machines is another; names may be, too.
 func (e *engine) clusterChanged() {
-	e.eligible = nil
+	e.eligible, e.routes = nil, nil
 	for _, t := range e.objects {
 		t.folded = nil // the names of machines in it may be others
 		e.refresh(t)

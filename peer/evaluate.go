@@ -87,7 +87,9 @@ func (e *engine) setGone(t *tracked, gone bool) {
 	e.wakeParent(t)
 	delete(e.health, t.snap.ID)
 	e.lists[t.ref.Kind] = nil
-	e.mark(e.selfRef()) // its routes may be others now
+	if _, moved := e.moved[t.ref]; moved || t.ref.Kind == "Machine" {
+		e.routesChanged()
+	}
 }
 
 // verdictOf is where an object stands, as this peer sees it.

@@ -50,6 +50,14 @@ func (v *view) Reserved(machine string, except api.Key) lifecycle.Reservation {
 
 func (v *view) Held(exceptID string) lifecycle.Reservation { return v.c.engine.held.sum(exceptID) }
 
+func (v *view) Routes() map[string]string {
+	e := v.c.engine
+	if e.routes == nil {
+		e.routes = loops.RoutesOf(v, e.movedPods())
+	}
+	return e.routes
+}
+
 func (v *view) Ask(machine string) {
 	if !slices.Contains(v.asked, machine) {
 		v.asked = append(v.asked, machine)
