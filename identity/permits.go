@@ -31,14 +31,14 @@ type verdictKey struct {
 // person is vouched for by the machine that signed (docs/adr/0030). Signatures are
 // checked by package crdt.
 func (l *Log) Permits(c crdt.Change) error {
-	s := l.Snapshot()
-	seen, err := s.reach(c.Auth)
-	if err != nil {
-		return err
-	}
 	key := verdictKey{digest(l.id, c.Auth), c.Signer}
 	why, known := l.verdicts[key]
 	if !known {
+		s := l.Snapshot()
+		seen, err := s.reach(c.Auth)
+		if err != nil {
+			return err
+		}
 		why = s.judge.within(seen).refuseSigner(c.Signer, seen)
 		if len(l.verdicts) >= maxVerdicts {
 			clear(l.verdicts)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"runtime/debug"
 	"testing"
 	"time"
 )
@@ -9,6 +10,7 @@ import (
 // BenchmarkRun simulates whole clusters under faults, checkers on: events and virtual
 // time by the second of the clock.
 func BenchmarkRun(b *testing.B) {
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // as `peer sim` does
 	for _, peers := range []int{5, 10} {
 		b.Run(fmt.Sprintf("%d peers", peers), func(b *testing.B) {
 			events, virtual := 0, time.Duration(0)

@@ -27,6 +27,8 @@ type checker struct {
 	acks   []*ack
 	// damages holds when a disk last lost what it held.
 	damages map[*machine]time.Duration
+	// looked holds each machine's copy of an object as it last was.
+	looked map[lookedAt][]*crdt.Object
 	// written counts entries by object.
 	written map[crdt.Ref]int
 	total   int
@@ -57,7 +59,7 @@ type ack struct {
 func newChecker(w *World) *checker {
 	return &checker{
 		w: w, entries: map[crdt.ActorID][]crdt.ID{}, changes: map[crdt.ID]said{},
-		states: map[peer.Digest]seenState{}, rolls: map[uint64][]crdt.MachineID{}, fences: map[string]fenceSeen{}, damages: map[*machine]time.Duration{}, written: map[crdt.Ref]int{},
+		states: map[peer.Digest]seenState{}, rolls: map[uint64][]crdt.MachineID{}, fences: map[string]fenceSeen{}, damages: map[*machine]time.Duration{}, looked: map[lookedAt][]*crdt.Object{}, written: map[crdt.Ref]int{},
 	}
 }
 
@@ -131,29 +133,59 @@ func (c *checker) change(actor crdt.ActorID, seq uint64, raw []byte) {
 	c.changes[crdt.ChangeID(raw)] = said{ch.Author, ch.Object, actor, seq}
 }
 
-// fields is invariant 5: what stands in a field was written by its owner.
+// fields is invariant 5: what stands in a field was written by its owner. What stood there
+// when the machine's copy of the object was last looked at is not looked at again.
 func (c *checker) fields(m *machine, ref crdt.Ref) {
-	for _, o := range m.core.Incarnations(api.Key(ref)) {
-		for path, cell := range o.Fields() {
-			owner := api.OwnerOf(ref.Kind, path)
-			if owner == api.People && strings.HasPrefix(path, "spec.") {
-				owner = api.SpecOwner(ref.Kind, o.Creator())
-			}
-			if !owns(cell.Author, owner) {
-				c.w.fail(5, "%s of %s was written by %s, as %s sees it", path, ref, cell.Author, m.name)
-			}
+	before := c.looked[lookedAt{m, ref}]
+	now := m.core.Incarnations(api.Key(ref))
+	for i, o := range now {
+		old := &crdt.Object{}
+		if i < len(before) && before[i].ID() == o.ID() {
+			old = before[i]
 		}
-		for step, r := range o.Registers() {
-			owner := api.StepOwner(ref.Kind, step)
-			id, _, _ := o.ResultChange(step)
-			if author := c.changes[id].author; !owns(author, owner) || owner == api.People {
-				c.w.fail(5, "step %s of %s was written by %q, as %s sees it", step, ref, author, m.name)
+		if !o.SameFields(old) {
+			c.spec(m, o)
+		}
+		o.RegistersSince(old, func(step string, r *crdt.Register) {
+			if r != nil {
+				c.register(m, o, step, r)
 			}
-			for path := range r.Outputs {
-				if api.OwnerOf(ref.Kind, path) != owner {
-					c.w.fail(5, "step %s of %s wrote %s, which is not its own", step, ref, path)
-				}
-			}
+		})
+	}
+	c.looked[lookedAt{m, ref}] = now
+}
+
+// lookedAt names one machine's copy of an object.
+type lookedAt struct {
+	m   *machine
+	ref crdt.Ref
+}
+
+// spec looks at who wrote the fields of the spec and of the lifecycle.
+func (c *checker) spec(m *machine, o *crdt.Object) {
+	kind := o.Ref().Kind
+	for path, cell := range o.Fields() {
+		owner := api.OwnerOf(kind, path)
+		if owner == api.People && strings.HasPrefix(path, "spec.") {
+			owner = api.SpecOwner(kind, o.Creator())
+		}
+		if !owns(cell.Author, owner) {
+			c.w.fail(5, "%s of %s was written by %s, as %s sees it", path, o.Ref(), cell.Author, m.name)
+		}
+	}
+}
+
+// register looks at who wrote a step's result, and what.
+func (c *checker) register(m *machine, o *crdt.Object, step string, r *crdt.Register) {
+	kind := o.Ref().Kind
+	owner := api.StepOwner(kind, step)
+	id, _, _ := o.ResultChange(step)
+	if author := c.changes[id].author; !owns(author, owner) || owner == api.People {
+		c.w.fail(5, "step %s of %s was written by %q, as %s sees it", step, o.Ref(), author, m.name)
+	}
+	for path := range r.Outputs {
+		if api.OwnerOf(kind, path) != owner {
+			c.w.fail(5, "step %s of %s wrote %s, which is not its own", step, o.Ref(), path)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -41,8 +42,13 @@ func simCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
+// simGC lets the heap of a simulation grow to several times of what is alive, which is a
+// few megabytes, so that it is not collected all the time.
+const simGC = 800
+
 // simulate runs seeds one after the other, up to the first violation.
 func simulate(c *cli, cfg sim.Config, seeds uint64) error {
+	debug.SetGCPercent(simGC)
 	for ; seeds > 0; seeds-- {
 		begin := c.now()
 		r, err := sim.Run(cfg)
