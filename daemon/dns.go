@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"path/filepath"
 	"time"
 
 	"starling.dev/starling/api"
@@ -15,7 +16,7 @@ func (d *Daemon) buildNames(context.Context) error {
 	own := netstack.MachineAddress(d.facts.own)
 	server, err := dns.New(dns.Config{
 		Address: own, Cluster: d.facts.cluster, NAT64: clat.DefaultPrefix, Directory: d.follower.directory,
-		Upstream:   dns.NewForwarder(own, dns.MachineFiles()...).Ask,
+		Upstream:   dns.NewForwarder(own, append([]string{filepath.Join(d.cfg.Data, resolvers)}, dns.MachineFiles()...)...).Ask,
 		Translated: func(mode string) bool { return mode == api.IPv4CLAT },
 		Log:        d.cfg.Logger.With("part", "names"),
 	})
@@ -25,6 +26,9 @@ func (d *Daemon) buildNames(context.Context) error {
 	d.add(named(server.String(), func(ctx context.Context) error { return d.serveNames(ctx, server) }))
 	return nil
 }
+
+// resolvers, in the data directory, stands for the machine's own resolv.conf if it exists.
+const resolvers = "resolv.conf"
 
 // namesAgain is how soon a port that another program has is tried again.
 const namesAgain = 5 * time.Second
