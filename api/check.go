@@ -203,6 +203,8 @@ func (r KeyRule) check(key string) error {
 		if !slices.Contains(names, key) {
 			return fmt.Errorf("%q is not a probe; the probes are %s%s", key, strings.Join(names, ", "), didYouMean(key, names))
 		}
+	case KeyField:
+		return checkFieldPath(key)
 	case KeyEnv:
 		if key == "" || strings.ContainsAny(key, "=\x00 \t\r\n") {
 			return fmt.Errorf("%q is not a name for an environment variable: it must not be empty nor hold =, spaces or NUL", key)

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,7 +73,7 @@ func leaves(v reflect.Value, path string, into map[string]string) {
 // TestStructsMatchTables ties the tables and the structs: every row of a table shows
 // in the struct, each in a place of its own, and every place has a row.
 func TestStructsMatchTables(t *testing.T) {
-	for _, k := range Kinds() {
+	for _, k := range decoded() {
 		empty := decodeLeaves(t, k.Name, Fields{})
 		filled := map[string]string{} // place -> row
 		for _, f := range k.Fields {
@@ -89,6 +90,11 @@ func TestStructsMatchTables(t *testing.T) {
 		}
 		checkTied(t, k, empty, filled)
 	}
+}
+
+// decoded are the kinds that loops read as structs. A Kind becomes a table of its own.
+func decoded() []Kind {
+	return slices.DeleteFunc(slices.Clone(Kinds()), func(k Kind) bool { return k.Name == "Kind" })
 }
 
 func decodeLeaves(t *testing.T, kind string, f Fields) map[string]string {
@@ -165,7 +171,7 @@ spec:
 `
 
 func TestDecodeRefusesWrongTypes(t *testing.T) {
-	for _, k := range Kinds() {
+	for _, k := range decoded() {
 		for _, f := range k.Fields {
 			path := strings.ReplaceAll(f.Path, "*", "key")
 			if _, err := decodeAny(k.Name, Fields{path: `{"a":1}`}); err == nil || !strings.Contains(err.Error(), path) {

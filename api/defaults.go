@@ -3,9 +3,12 @@ package api
 // Effective returns the fields with defaults filled in, as everything that reads an
 // object sees it. Defaults below a map's key appear for the keys that are present.
 // Neither is the argument changed nor is anything of the result ever stored.
-func Effective(kind string, f Fields) Fields {
+func Effective(kind string, f Fields) Fields { return Builtin().Effective(kind, f) }
+
+// Effective fills in the defaults of any kind of the catalog.
+func (c *Catalog) Effective(kind string, f Fields) Fields {
 	out := f.Clone()
-	s := schemaOf(kind)
+	s := c.schemas[kind]
 	if s == nil {
 		return out
 	}

@@ -17,6 +17,7 @@ type document struct {
 	keys     map[string]Position // where a path's last key is written
 	values   map[string]Position // where a path's value begins
 	problems []Problem
+	found    bool // there is something in it
 }
 
 // maxDepth bounds how deep maps and lists may be nested. No table comes near.

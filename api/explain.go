@@ -10,13 +10,13 @@ import (
 // fields below it, and for a kind, it lists those. The path begins with a kind, in any
 // case: "Pod.spec.containers.*.image", "pod.status.machine". A key may stand in the
 // place of "*".
-func Explain(path string) (string, error) {
+func (c *Catalog) Explain(path string) (string, error) {
 	first, rest, _ := cut(path)
-	kind, ok := KindByName(first)
+	kind, ok := c.KindByName(first)
 	if !ok {
-		return "", Errorf(NotFound, "begin with a kind, as in pod.spec: %s", unknownKind(first))
+		return "", Errorf(NotFound, "begin with a kind, as in pod.spec: %s", c.Unknown(first))
 	}
-	s := schemaOf(kind.Name)
+	s := c.schemas[kind.Name]
 	n, err := s.explained(kind.Name, rest)
 	if err != nil {
 		return "", err
@@ -97,8 +97,11 @@ func (f *Field) defaultText() string {
 }
 
 func ownerText(owner string) string {
-	if owner == People {
+	switch owner {
+	case People:
 		return "people"
+	case OwnerParent:
+		return "the parent's loop"
 	}
 	return "loop " + owner
 }

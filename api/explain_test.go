@@ -12,7 +12,7 @@ import (
 // TestExplain shows what `peer explain` prints.
 func TestExplain(t *testing.T) {
 	datadriven.RunTest(t, "testdata/explain.txt", func(t *testing.T, d *datadriven.TestData) string {
-		text, err := Explain(d.Input)
+		text, err := Builtin().Explain(d.Input)
 		if err != nil {
 			return CodeOf(err) + ": " + err.Error() + "\n"
 		}
@@ -24,12 +24,12 @@ func TestExplain(t *testing.T) {
 func TestExplainAll(t *testing.T) {
 	for _, k := range Kinds() {
 		for _, f := range k.Fields {
-			if _, err := Explain(k.Name + "." + f.Path); err != nil {
+			if _, err := Builtin().Explain(k.Name + "." + f.Path); err != nil {
 				t.Errorf("%s: %v", f.Path, err)
 			}
 		}
 		for _, g := range k.Groups {
-			if _, err := Explain(k.Name + "." + g.Path); err != nil {
+			if _, err := Builtin().Explain(k.Name + "." + g.Path); err != nil {
 				t.Errorf("%s: %v", g.Path, err)
 			}
 		}

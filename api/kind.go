@@ -1,10 +1,12 @@
 package api
 
-import "strings"
-
 // Owner names of fields. A field without a declared owner is writable by people
-// only; every other owner is the name of a loop.
-const People = ""
+// only; every other owner is the name of a loop, or OwnerParent.
+const (
+	People = ""
+	// OwnerParent is whichever loop made the object: it wrote down whose child that is.
+	OwnerParent = "parent"
+)
 
 // Field is one row of a kind's table.
 type Field struct {
@@ -67,6 +69,7 @@ const (
 	KeyLabel KeyRule = "label"            // a name, or "example.com/name"
 	KeyEnv   KeyRule = "environment name" // anything without "=", NUL or space
 	KeyProbe KeyRule = "probe"            // startup, readiness or liveness
+	KeyField KeyRule = "field"            // the path of a field, with * for a key of a map
 )
 
 // Step says which loop runs a step of the kind's lifecycle where the step's name
@@ -89,30 +92,18 @@ type Kind struct {
 	// that stands alone.
 	Children string
 	Parent   string
+	// Columns are the fields that a list of objects shows, by their paths.
+	Columns []string
+	// Own: people defined the kind, with a Kind object.
+	Own bool
 }
 
 // builtinKinds is sorted by name and never changed.
-var builtinKinds = []Kind{allowKind, machineKind, pinnedKind, podKind, serviceKind, stepKind}
+var builtinKinds = []Kind{allowKind, kindKind, machineKind, pinnedKind, podKind, serviceKind, stepKind}
 
 // Kinds returns the table of every built-in kind, sorted by name. The caller
 // must not change it.
 func Kinds() []Kind { return builtinKinds }
 
-// KindNames returns the names of the built-in kinds.
-func KindNames() []string {
-	names := make([]string, 0, len(builtinKinds))
-	for _, k := range builtinKinds {
-		names = append(names, k.Name)
-	}
-	return names
-}
-
-// KindByName finds a kind by its name or plural, in any case.
-func KindByName(s string) (Kind, bool) {
-	for _, k := range builtinKinds {
-		if strings.EqualFold(s, k.Name) || strings.EqualFold(s, k.Plural) {
-			return k, true
-		}
-	}
-	return Kind{}, false
-}
+// KindByName finds a built-in kind by its name or plural, in any case.
+func KindByName(s string) (Kind, bool) { return Builtin().KindByName(s) }

@@ -21,28 +21,28 @@ var habits = map[string]string{
 }
 
 // spec turns the flat document into a Spec; its faults go to d.problems.
-func (d *document) spec() Spec {
-	key, note, ok := d.meta()
+func (d *document) spec(c *Catalog) Spec {
+	key, note, ok := d.meta(c)
 	spec := Spec{Key: key, Note: note, Start: d.nearest("kind"), source: d}
 	if !ok {
 		return spec
 	}
 	if len(d.problems) == 0 {
-		fields, problems := Normalize(key.Kind, d.fields)
+		fields, problems := c.Normalize(key.Kind, d.fields)
 		spec.Fields = fields
 		d.add(problems...)
 		return spec
 	}
 	// What is not there may be what could not be read, so only single values are
 	// judged.
-	_, problems := schemaOf(key.Kind).checkFields(d.fields)
+	_, problems := c.schemas[key.Kind].checkFields(d.fields)
 	d.add(sortProblems(problems)...)
 	return spec
 }
 
 // meta takes the document's own fields out of the flat map. It reports false where
 // the kind is not known, and nothing more can be said.
-func (d *document) meta() (key Key, note string, ok bool) {
+func (d *document) meta(c *Catalog) (key Key, note string, ok bool) {
 	values := map[string]string{}
 	for i := range metaFields {
 		values[metaFields[i].Path] = d.metaField(&metaFields[i])
@@ -51,9 +51,9 @@ func (d *document) meta() (key Key, note string, ok bool) {
 	if values["kind"] == "" {
 		return key, "", false
 	}
-	kind, known := KindByName(values["kind"])
+	kind, known := c.KindByName(values["kind"])
 	if !known {
-		d.add(Problem{Path: "kind", Message: unknownKind(values["kind"])})
+		d.add(Problem{Path: "kind", Message: c.Unknown(values["kind"])})
 		return key, "", false
 	}
 	key = Key{Kind: kind.Name, Namespace: values["namespace"], Name: values["name"]}
@@ -61,7 +61,7 @@ func (d *document) meta() (key Key, note string, ok bool) {
 		key.Namespace = DefaultNamespace
 	}
 	if key.Name != "" {
-		d.add(CheckKey(key)...)
+		d.add(c.CheckKey(key)...)
 	}
 	return key, values["note"], true
 }

@@ -1,9 +1,6 @@
 package api
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
 // DefaultNamespace is where an object lives when its spec names no namespace.
 const DefaultNamespace = "default"
@@ -35,31 +32,19 @@ func (k Key) Compare(o Key) int {
 	return strings.Compare(k.Name, o.Name)
 }
 
-// ParseKey reads "pod/web", "pod/shop/web" or "machine/m1". The kind may be
-// written in any case and in the plural. A lone name is taken as a pod.
-func ParseKey(s string) (Key, error) {
+// ParseKey reads the key of an object of a built-in kind; see [Catalog.ParseKey].
+func ParseKey(s string) (Key, error) { return Builtin().ParseKey(s) }
+
+// KeyFromString is the reverse of [Key.String], for keys that programs wrote. It needs no
+// catalog: how the kind of a Kind object is spelled follows from that object's name.
+func KeyFromString(s string) (Key, error) {
 	parts := strings.Split(s, "/")
-	if len(parts) == 1 {
-		parts = []string{"pod", parts[0]}
+	if kind := OwnKind(parts[0]); kind != "" && len(parts) > 1 {
+		if _, known := KindByName(parts[0]); !known {
+			return (&Catalog{kinds: []Kind{{Name: kind, Namespaced: true}}}).ParseKey(s)
+		}
 	}
-	kind, ok := KindByName(parts[0])
-	if !ok {
-		return Key{}, fmt.Errorf("%q: there is no kind %q; the kinds are %s", s, parts[0], strings.Join(KindNames(), ", "))
-	}
-	key := Key{Kind: kind.Name, Name: parts[len(parts)-1]}
-	if kind.Namespaced {
-		key.Namespace = DefaultNamespace
-	}
-	switch {
-	case len(parts) == 3 && kind.Namespaced:
-		key.Namespace = parts[1]
-	case len(parts) != 2:
-		return Key{}, fmt.Errorf("%q: write an object as KIND/NAME or KIND/NAMESPACE/NAME", s)
-	}
-	if key.Name == "" || (kind.Namespaced && key.Namespace == "") {
-		return Key{}, fmt.Errorf("%q: the name is empty", s)
-	}
-	return key, nil
+	return ParseKey(s)
 }
 
 // Fields maps a full dotted path ("spec.containers.app.image") to the canonical

@@ -11,7 +11,10 @@ import (
 // Render writes an object as YAML, its fields in the table's order, such that
 // ParseYAML gives the same fields back. Fields that loops own follow as a comment,
 // so that what was rendered can be edited and applied.
-func Render(k Key, f Fields) []byte {
+func Render(k Key, f Fields) []byte { return Builtin().Render(k, f) }
+
+// Render writes an object of any kind of the catalog.
+func (c *Catalog) Render(k Key, f Fields) []byte {
 	w := &yamlWriter{}
 	w.line(0, "kind: "+k.Kind)
 	w.line(0, "name: "+scalar(k.Name))
@@ -19,7 +22,7 @@ func Render(k Key, f Fields) []byte {
 		w.line(0, "namespace: "+scalar(k.Namespace))
 	}
 	var root *node
-	if s := schemaOf(k.Kind); s != nil {
+	if s := c.schemas[k.Kind]; s != nil {
 		root = s.root
 	}
 	people, loops := f.byOwner(k.Kind)

@@ -67,6 +67,9 @@ func drawText() *rapid.Generator[string] {
 
 // drawFields draws a valid object of a kind.
 func drawFields(t *rapid.T, k Kind) Fields {
+	if k.Name == "Kind" {
+		return drawKind(t)
+	}
 	f := Fields{}
 	names := func(what string) []string {
 		return rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,5}[a-z0-9])?`), 1, 3, rapid.ID).Draw(t, what)
@@ -98,7 +101,8 @@ func drawFields(t *rapid.T, k Kind) Fields {
 		fitTogether(t, f, "spec")
 	case "Step":
 		f["spec.kind"], f["spec.loop"], f["spec.step"] = Str("Pod"), Str("audit"), Str("check")
-		f["spec.outputs"] = List("status.loops.audit")
+		f["spec.outputs"], f["spec.claims"] = List("status.loops.audit"), List("nftables:table/audit")
+		delete(f, "spec.where")
 	case "PinnedDeployment":
 		fitTogether(t, f, "spec.next")
 		fitTogether(t, f, "spec.previous")

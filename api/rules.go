@@ -40,6 +40,8 @@ func rules(kind string, f Fields, add addFunc) {
 		serviceRules(f, add)
 	case allowKind.Name:
 		allowRules(f, add)
+	case kindKind.Name:
+		kindRules(f, add)
 	}
 }
 

@@ -1,10 +1,5 @@
 package api
 
-import (
-	"strings"
-	"sync"
-)
-
 // schema is a kind's table as a tree, built once: looking a path up costs one map
 // access per segment.
 type schema struct {
@@ -29,17 +24,8 @@ type node struct {
 	static   bool   // the pattern has no "*", so that it is the one path
 }
 
-// schemas holds the tree of every built-in kind by its name.
-var schemas = sync.OnceValue(func() map[string]*schema {
-	all := make(map[string]*schema, len(builtinKinds))
-	for i := range builtinKinds {
-		all[builtinKinds[i].Name] = newSchema(&builtinKinds[i])
-	}
-	return all
-})
-
 // schemaOf returns the tree of a kind, nil for one that is not built in.
-func schemaOf(kind string) *schema { return schemas()[kind] }
+func schemaOf(kind string) *schema { return Builtin().schemas[kind] }
 
 func newSchema(kind *Kind) *schema {
 	s := &schema{kind: kind, root: &node{byName: map[string]*node{}, static: true}, steps: map[string]string{}}
@@ -71,7 +57,7 @@ func (s *schema) add(f *Field) {
 		break
 	}
 	n.field = f
-	if f.Owner != People {
+	if f.Owner != People && f.Owner != OwnerParent {
 		s.steps[f.Owner] = f.Owner
 	}
 }
@@ -122,61 +108,4 @@ func (s *schema) lookup(path string) *node {
 		n = n.child(seg)
 	}
 	return n
-}
-
-// FieldOf returns the row of a field, by its path or its pattern.
-func FieldOf(kind, path string) (Field, bool) {
-	s := schemaOf(kind)
-	if s == nil {
-		return Field{}, false
-	}
-	if n := s.lookup(path); n != nil && n.field != nil {
-		return *n.field, true
-	}
-	return Field{}, false
-}
-
-// OwnerOf returns the one writer of a field. A path with fields below it has an
-// owner where all of them have the same. What no table declares is People's.
-func OwnerOf(kind, path string) string {
-	s := schemaOf(kind)
-	if s == nil {
-		return People
-	}
-	if n := s.lookup(path); n != nil && !n.mixed {
-		return n.owner
-	}
-	if loop, ok := foreignOwner(path); ok {
-		return loop
-	}
-	return People
-}
-
-// SpecOwner returns the loop that owns the spec of an object, by its kind and the
-// author who created it: children belong to their parent's loop, everything else to
-// People.
-func SpecOwner(kind, creator string) string {
-	loop, ok := strings.CutPrefix(creator, "loop:")
-	if !ok {
-		return People
-	}
-	for i := range builtinKinds {
-		if k := &builtinKinds[i]; k.Children == kind && k.Parent == loop {
-			return loop
-		}
-	}
-	return People
-}
-
-// StepOwner returns the loop that runs a step of the kind's lifecycle, People for a
-// step that no table declares: then no loop may write its result.
-func StepOwner(kind, step string) string {
-	s := schemaOf(kind)
-	if s == nil {
-		return People
-	}
-	if loop, ok := foreignLoop(step); ok {
-		return loop
-	}
-	return s.steps[step]
 }

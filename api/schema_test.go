@@ -21,7 +21,7 @@ func TestOwners(t *testing.T) {
 		{"Pod", "status.loops", People},
 		{"Pod", `status.loops."a.b".x`, People},
 		{"Machine", "status.prefix", LoopRoutes},
-		{"Pod", "spec.parent.slot", LoopPinned},
+		{"Pod", "spec.parent.slot", OwnerParent},
 		{"PinnedDeployment", "spec.next.containers.app.image", People},
 		{"PinnedDeployment", "status.slots.0.ready", LoopPinned},
 		{"Nonsense", "status.prefix", People},
@@ -42,7 +42,7 @@ func TestStepOwners(t *testing.T) {
 		{"Pod", "inventory", People},
 		{"Pod", "audit:check", "audit"},
 		{"Pod", "Audit:check", People},
-		{"Nonsense", "audit:check", People},
+		{"Nonsense", "audit:check", "audit"},
 		{"Machine", "inventory", LoopInventory},
 		{"Nonsense", "schedule", People},
 	} {

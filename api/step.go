@@ -1,6 +1,9 @@
 package api
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // LoopSteps judges whether the steps of foreign loops fit into the lifecycles that they
 // hook into.
@@ -68,15 +71,19 @@ var stepKind = Kind{
 			Doc: "Steps and targets that don't begin until this one is done."},
 		{Path: "spec.reads", Type: TypeStrings,
 			Doc: "Fields that the step is given, with all below them; when one changes it runs again. * stands for a key of a map."},
+		{Path: "spec.consults", Type: TypeStrings,
+			Doc: "Kinds of objects that wake the step while it is blocked, when one of them changes."},
 		{Path: "spec.outputs", Type: TypeStrings,
 			Doc: "Fields that the step writes, below status.loops.LOOP."},
 		{Path: "spec.claims", Type: TypeStrings,
 			Doc: "Resources outside of the cluster that no other loop may touch."},
+		{Path: "spec.children", Type: TypeString,
+			Doc: "The kind of the objects that the step makes and owns, each a child of its object."},
 		{Path: "spec.timeout", Type: TypeDuration, Unit: "seconds", Default: `"1m"`,
 			Doc: "How long one attempt may take."},
 		{Path: "spec.undo", Type: TypeBool, Default: "false",
 			Doc: "Whether the loop is called to take the step back, on the way down."},
-		{Path: "spec.where", Type: TypeString, Default: `"machine"`, Enum: []string{WhereMachine, WhereExecutor},
+		{Path: "spec.where", Type: TypeString, Computed: "machine for pods and machines, executor for the others", Enum: []string{WhereMachine, WhereExecutor},
 			Doc: "Which peer calls the loop: the one on the object's machine, or the one that hashing gives the object."},
 		{Path: "spec.existing", Type: TypeString, Default: `"next-run"`, Enum: []string{ExistingNow, ExistingNextRun},
 			Doc: "When objects that were there before the Step run it: now, or when their spec next changes."},
@@ -106,40 +113,23 @@ func stepRules(f Fields, add addFunc) {
 	if builtinLoop(loop) {
 		add("spec.loop", "%q is a loop of the peer itself; choose another name", loop)
 	}
-	if kind := f.String("spec.kind"); f.Has("spec.kind") {
-		if k, ok := KindByName(kind); !ok || k.Name != kind {
-			add("spec.kind", "%s", unknownKind(kind))
-		}
+	if kind := f.String("spec.kind"); f.String("spec.where") == WhereMachine && kind != podKind.Name && kind != machineKind.Name {
+		add("spec.where", "a %s has no machine; write executor, or leave it out", kind)
 	}
-	for _, out := range f.Strings("spec.outputs") {
-		if own := ForeignStatus(loop); out != own && !Below(out, own) {
-			add("spec.outputs", "%s%s; loop %s writes below %s", out, belongsTo(f.String("spec.kind"), out), loop, own)
-		}
-	}
+	foreignOutputs(f, "spec.outputs", f.String("spec.kind"), loop, add)
+	foreignClaims(f, "spec.claims", add)
 }
 
-func belongsTo(kind, path string) string {
-	if owner := OwnerOf(kind, path); owner != People {
-		return " belongs to loop " + owner
-	}
-	return " is not the loop's to write"
-}
+// builtinLoop reports whether a loop of the peer itself has the name.
+func builtinLoop(name string) bool { return name == OwnerParent || builtinLoops()[name] }
 
-func builtinLoop(name string) bool {
-	for _, k := range builtinLoopOwners() {
-		if k == name {
-			return true
-		}
-	}
-	return false
-}
-
-// builtinLoopOwners lists the loops that own something in some table.
-func builtinLoopOwners() (owners []string) {
-	for _, s := range schemas() {
+// builtinLoops are the loops that own something in some table.
+var builtinLoops = sync.OnceValue(func() map[string]bool {
+	loops := map[string]bool{}
+	for _, s := range Builtin().schemas {
 		for _, loop := range s.steps {
-			owners = append(owners, loop)
+			loops[loop] = true
 		}
 	}
-	return owners
-}
+	return loops
+})

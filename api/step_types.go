@@ -11,14 +11,16 @@ type HookedStep struct {
 
 // HookedSpec is a foreign loop's step, as its Step declares it.
 type HookedSpec struct {
-	Kind, Loop, Step       string
-	After, Before          []string
-	Requires, RequiredBy   []string
-	Reads, Outputs, Claims []string
-	Timeout                time.Duration
-	Undo                   bool
-	Where                  string
-	Existing               string
+	Kind, Loop, Step     string
+	After, Before        []string
+	Requires, RequiredBy []string
+	Reads, Consults      []string
+	Outputs, Claims      []string
+	Children             string
+	Timeout              time.Duration
+	Undo                 bool
+	Where                string
+	Existing             string
 }
 
 // HookedStatus is what is, as the loops wrote it.
@@ -32,7 +34,7 @@ func DecodeStep(f Fields) (HookedStep, error) {
 			Kind: r.str("spec.kind"), Loop: r.str("spec.loop"), Step: r.str("spec.step"),
 			After: r.strings("spec.after"), Before: r.strings("spec.before"),
 			Requires: r.strings("spec.requires"), RequiredBy: r.strings("spec.requiredBy"),
-			Reads: r.strings("spec.reads"), Outputs: r.strings("spec.outputs"), Claims: r.strings("spec.claims"),
+			Reads: r.strings("spec.reads"), Consults: r.strings("spec.consults"), Children: r.str("spec.children"), Outputs: r.strings("spec.outputs"), Claims: r.strings("spec.claims"),
 			Timeout: r.duration("spec.timeout"), Undo: r.bool("spec.undo"),
 			Where: r.str("spec.where"), Existing: r.str("spec.existing"),
 		},

@@ -15,10 +15,13 @@ const MaxSpec = 64 << 10
 // Normalize rewrites every value in the one form that is stored, and lists what
 // Validate would find. It is the door: whatever a person hands in goes through it.
 // Where there are problems, the fields are returned as far as they could be read.
-func Normalize(kind string, f Fields) (Fields, []Problem) {
-	s := schemaOf(kind)
+func Normalize(kind string, f Fields) (Fields, []Problem) { return Builtin().Normalize(kind, f) }
+
+// Normalize is the door for objects of any kind of the catalog.
+func (c *Catalog) Normalize(kind string, f Fields) (Fields, []Problem) {
+	s := c.schemas[kind]
 	if s == nil {
-		return f.Clone(), []Problem{{Message: unknownKind(kind)}}
+		return f.Clone(), []Problem{{Message: c.Unknown(kind)}}
 	}
 	out, problems := s.checkFields(f)
 	return out, s.finish(out, problems)
@@ -27,20 +30,26 @@ func Normalize(kind string, f Fields) (Fields, []Problem) {
 // Validate lists what is wrong with a spec, sorted by path: unknown fields, values of
 // the wrong type, missing fields, and what does not fit together. It is pure, so that
 // every replica judges a merged spec alike.
-func Validate(kind string, f Fields) []Problem {
-	_, problems := Normalize(kind, f)
+func Validate(kind string, f Fields) []Problem { return Builtin().Validate(kind, f) }
+
+// Validate judges objects of any kind of the catalog.
+func (c *Catalog) Validate(kind string, f Fields) []Problem {
+	_, problems := c.Normalize(kind, f)
 	return problems
 }
 
 // CheckKey lists what is wrong with the name of an object.
-func CheckKey(k Key) []Problem {
-	kind, ok := KindByName(k.Kind)
+func (c *Catalog) CheckKey(k Key) []Problem {
+	kind, ok := c.KindByName(k.Kind)
 	if !ok {
-		return []Problem{{Path: "kind", Message: unknownKind(k.Kind)}}
+		return []Problem{{Path: "kind", Message: c.Unknown(k.Kind)}}
 	}
 	var problems []Problem
 	if err := CheckName(k.Name); err != nil {
 		problems = append(problems, Problem{Path: "name", Message: err.Error()})
+	}
+	if why := checkKindName(k); why != "" {
+		problems = append(problems, Problem{Path: "name", Message: why})
 	}
 	if err := CheckName(k.Namespace); kind.Namespaced && err != nil {
 		problems = append(problems, Problem{Path: "namespace", Message: err.Error()})
@@ -49,10 +58,6 @@ func CheckKey(k Key) []Problem {
 		problems = append(problems, Problem{Path: "namespace", Message: "a " + kind.Name + " has no namespace; leave it out"})
 	}
 	return problems
-}
-
-func unknownKind(kind string) string {
-	return fmt.Sprintf("there is no kind %q; the kinds are %s%s", kind, strings.Join(KindNames(), ", "), didYouMean(kind, KindNames()))
 }
 
 // finish adds what can only be seen in the whole, where the single values are right.

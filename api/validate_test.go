@@ -118,7 +118,7 @@ func TestCheckKey(t *testing.T) {
 		{Key{"Nonsense", "", "x"}, []string{"kind"}},
 	} {
 		var got []string
-		for _, p := range CheckKey(tt.key) {
+		for _, p := range Builtin().CheckKey(tt.key) {
 			got = append(got, p.Path)
 		}
 		if !slices.Equal(got, tt.want) {

@@ -44,17 +44,29 @@ func (s Spec) Locate(problems []Problem) []Problem {
 // ParseYAML reads the documents of a file, YAML or JSON. It is strict: whatever is
 // not known, or not exactly right, is refused with its place and a remedy, and then
 // nothing is returned. The name of the file is only used in messages.
-func ParseYAML(file string, data []byte) ([]Spec, error) {
+func ParseYAML(file string, data []byte) ([]Spec, error) { return Builtin().ParseYAML(file, data) }
+
+// ParseYAML reads documents of any kind of the catalog, and of the kinds that Kind
+// objects in the file define.
+func (c *Catalog) ParseYAML(file string, data []byte) ([]Spec, error) {
 	if line, ok := badLine(data); ok {
 		return nil, Errorf(SpecInvalid, "%s:%d: the line is not UTF-8 text; save the file as UTF-8", file, line)
 	}
 	var specs []Spec
 	var problems []Problem
-	for _, d := range splitDocuments(file, string(data)) {
+	docs := splitDocuments(file, string(data))
+	for _, d := range docs {
 		if size := d.size(); size > MaxSpec {
 			return nil, Errorf(TooLarge, "%s:%d: the document has %d bytes, and the limit is %d; move large values into the image or a volume", file, d.line+1, size, MaxSpec)
 		}
-		spec, found := d.parse()
+		d.found = d.parse()
+	}
+	c = c.withKindsOf(docs)
+	for _, d := range docs {
+		spec, found := Spec{}, d.found
+		if found {
+			spec = d.spec(c)
+		}
 		if found && len(d.problems) == 0 {
 			d.checkTwice(spec, specs)
 			specs = append(specs, spec)
@@ -126,18 +138,57 @@ func (d *document) size() int {
 	return n
 }
 
-// parse reads the document; found is false for one that holds nothing but comments.
-func (d *document) parse() (spec Spec, found bool) {
+// parse flattens the document; it is false for one that holds nothing but comments, and
+// for one that can't be read.
+func (d *document) parse() (found bool) {
 	body, ok := d.body()
 	if !ok || body == nil {
-		return Spec{}, false
+		return false
 	}
 	if _, ok := body.(ast.MapNode); !ok || isAlias(body) {
 		d.fault(body.GetToken(), "", "a document is a map; begin it with kind: and name:")
-		return Spec{}, false
+		return false
 	}
 	d.flatten("", body, 0)
-	return d.spec(), true
+	return true
+}
+
+// WithKindsIn returns the catalog with the kinds that a file defines, as far as it can be
+// read: for the other files of one apply.
+func (c *Catalog) WithKindsIn(data []byte) *Catalog {
+	docs := splitDocuments("", string(data))
+	for _, d := range docs {
+		d.found = utf8.Valid(data) && d.size() <= MaxSpec && d.parse()
+	}
+	return c.withKindsOf(docs)
+}
+
+// Lacks reports whether a file has objects of kinds that are not in the catalog.
+func (c *Catalog) Lacks(data []byte) bool {
+	for _, d := range splitDocuments("", string(data)) {
+		if !utf8.Valid(data) || d.size() > MaxSpec || !d.parse() {
+			continue
+		}
+		if _, ok := c.KindByName(d.fields.String("kind")); !ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Catalog) withKindsOf(docs []*document) *Catalog {
+	var kinds []Kind
+	for _, d := range docs {
+		if d.found && strings.EqualFold(d.fields.String("kind"), kindKind.Name) {
+			if k, ok := DefineKind(d.fields.String("name"), d.fields); ok {
+				kinds = append(kinds, k)
+			}
+		}
+	}
+	if len(kinds) == 0 {
+		return c
+	}
+	return c.With(kinds...)
 }
 
 // body runs the YAML parser. The parser is not ours: should it panic on some input,

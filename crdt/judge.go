@@ -31,6 +31,9 @@ type Config struct {
 	// author) made, "" for people: a parent's loop owns its children's specs. It is
 	// asked where Owner says people. Optional: people own every such spec.
 	SpecOwner func(kind, creator string) string
+	// Parent is what Owner returns for a field that belongs to whichever loop owns the
+	// object's spec, and to nobody where people do. Optional.
+	Parent string
 	// Permits judges authorisation: nil, an error that wraps ErrNotYet, or the reason
 	// of the refusal. Optional: everyone may do everything that they own.
 	Permits func(Change) error
@@ -181,8 +184,13 @@ func (s *State) trespassOp(c *Change, o *Op, creator string) string {
 	switch o.Kind {
 	case OpSet, OpUnset:
 		owner := s.cfg.Owner(kind, o.Path)
-		if owner == "" && strings.HasPrefix(o.Path, specPrefix) {
+		switch {
+		case owner == "" && strings.HasPrefix(o.Path, specPrefix):
 			owner = s.specOwner(kind, creator)
+		case owner != "" && owner == s.cfg.Parent:
+			if owner = s.specOwner(kind, creator); owner == "" {
+				return fmt.Sprintf("%s is written by the loop that makes an object, and no loop made this one", o.Path)
+			}
 		}
 		if !isOwner(c.Author, owner) {
 			return fmt.Sprintf("%s belongs to %s, not to %s", o.Path, ownerName(owner), c.Author)

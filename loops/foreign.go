@@ -46,26 +46,13 @@ func HookOf(name string, f api.Fields) (Hook, error) {
 	if s.Step == "" {
 		s.Step = name
 	}
-	call := ForeignCall{Kind: s.Kind, Loop: s.Loop, Step: s.Step}
-	step := lifecycle.Step{
-		Name: api.ForeignStep(s.Loop, s.Step), After: s.After, Before: s.Before, Requires: s.Requires, RequiredBy: s.RequiredBy,
-		Reads: s.Reads, Outputs: s.Outputs, Timeout: s.Timeout, Where: lifecycle.OnMachine,
-		Do: act(func(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs, error) {
-			return callForeign(ctx, h, call, s.Outputs, in)
-		}),
+	if s.Where == "" {
+		s.Where = api.WhereExecutor
+		if s.Kind == "Pod" || s.Kind == "Machine" {
+			s.Where = api.WhereMachine
+		}
 	}
-	if s.Where == api.WhereExecutor {
-		step.Where = lifecycle.OnExecutor
-	}
-	if s.Undo {
-		back := call
-		back.Undo = true
-		step.Undo = undo(func(ctx context.Context, h Host, in lifecycle.Inputs) error {
-			_, err := callForeign(ctx, h, back, nil, in)
-			return err
-		})
-	}
-	return Hook{Kind: s.Kind, Loop: s.Loop, Claims: s.Claims, Step: step, NextRun: s.Existing == api.ExistingNextRun}, nil
+	return hookOf(s), nil
 }
 
 // callForeign calls the loop and takes nothing from it but what it declared.
@@ -95,9 +82,10 @@ func Detached(loop, machine string) string {
 	return fmt.Sprintf("foreign loop %s is not attached on %s; start its program there", loop, machine)
 }
 
-// Registry is the part of the core's view that knows which hooks fit.
+// Registry is the part of the core's view that knows which Steps and Kinds fit.
 type Registry interface {
-	// Misfit says why a Step is not part of its lifecycle; "" if it is.
+	// Misfit says why a Step is not part of its lifecycle, or why a Kind is not what it
+	// says; "" if it is.
 	Misfit(key api.Key) string
 }
 

@@ -27,10 +27,11 @@ type engine struct {
 	usage   map[string]lifecycle.Reservation // machine name -> what they reserve
 	// children: the key of a parent -> its children, of whichever incarnation.
 	children index
-	// composed holds the kinds that foreign loops hook into, by name, and misfits why
-	// Steps are not part of what they hook into.
-	composed map[string]composition
-	misfits  map[crdt.Ref]string
+	// own holds the kinds that Kind objects define, by name, and reg all kinds with the
+	// steps of foreign loops in them; stale: it is to be made again.
+	own   map[string]ownKind
+	reg   *registration
+	stale bool
 	// health is what the probes of this machine last said, by identity and container.
 	health map[string]map[string]loops.Health
 	// moved are the pods whose address is not of their machine's prefix; routes is what
@@ -88,7 +89,7 @@ func newEngine(c *Core) *engine {
 	return &engine{
 		c: c, objects: map[crdt.Ref]*tracked{}, lists: map[string][]*lifecycle.Object{},
 		queued: map[crdt.Ref]bool{}, topics: index{}, placed: index{}, usage: map[string]lifecycle.Reservation{},
-		composed: map[string]composition{}, misfits: map[crdt.Ref]string{},
+		own: map[string]ownKind{}, reg: register(c.cfg.Kinds, nil, api.Builtin(), nil),
 		children: index{}, moved: map[crdt.Ref]struct{}{}, health: map[string]map[string]loops.Health{},
 		effects: newEffects(), held: newLedger(), actions: map[uint64]*action{},
 	}
@@ -110,7 +111,9 @@ func (e *engine) changed(ref crdt.Ref) {
 	case ref.Kind == "Machine":
 		e.wakeIndex(e.placed, ref.Name)
 	case ref.Kind == kindStep && otherSpec(before, t.snap):
-		e.hooked(before, t.snap)
+		e.stale = true
+	case ref.Kind == kindKind && otherSpec(before, t.snap):
+		e.define(t)
 	}
 	if was, is := e.routed(before), e.routed(t.snap); was != is {
 		e.reroute(t, is)
@@ -342,8 +345,12 @@ func (e *engine) settle() {
 	}
 	e.ensureSelf()
 	rounds := map[crdt.Ref]int{}
+	e.registered()
 	e.c.out.Looked = e.c.out.Looked || len(e.queue) > 0
-	for len(e.queue) > 0 {
+	for len(e.queue) > 0 || e.stale {
+		if e.registered(); len(e.queue) == 0 {
+			break
+		}
 		ref := e.queue[0]
 		e.queue = e.queue[1:]
 		delete(e.queued, ref)

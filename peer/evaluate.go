@@ -90,6 +90,9 @@ func (e *engine) setGone(t *tracked, gone bool) {
 	if _, moved := e.moved[t.ref]; moved || t.ref.Kind == "Machine" {
 		e.routesChanged()
 	}
+	if _, own := e.own[t.ref.Kind]; own && !e.alive(t.ref.Kind) {
+		e.stale = true // with the last object the kind is gone
+	}
 }
 
 // verdictOf is where an object stands, as this peer sees it.

@@ -17,6 +17,7 @@ type programs struct {
 	attached map[string]bool
 	calls    []string
 	give     lifecycle.Outputs
+	giveTo   string // the step that gives it; empty for all
 }
 
 func (p *programs) Call(_ context.Context, c loops.ForeignCall) (lifecycle.Outputs, error) {
@@ -28,6 +29,9 @@ func (p *programs) Call(_ context.Context, c loops.ForeignCall) (lifecycle.Outpu
 		what = "undo " + c.Step
 	}
 	p.calls = append(p.calls, fmt.Sprintf("%s %s %d", what, c.Inputs.Key.Name, len(c.Inputs.Fields)))
+	if p.giveTo != "" && p.giveTo != c.Step || c.Undo {
+		return nil, nil
+	}
 	return p.give, nil
 }
 

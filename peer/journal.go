@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 )
 
@@ -53,7 +54,7 @@ func newJournal(c *Core) (*journal, error) {
 		return nil, err
 	}
 	owners := c.cfg.Ownership.orTables()
-	state, err := crdt.NewState(crdt.Config{Level: Level, Owner: owners.Field, StepOwner: owners.Step, SpecOwner: owners.Spec, Permits: c.trust.Permits})
+	state, err := crdt.NewState(crdt.Config{Level: Level, Owner: owners.Field, StepOwner: owners.Step, SpecOwner: owners.Spec, Parent: api.OwnerParent, Permits: c.trust.Permits})
 	if err != nil {
 		return nil, err
 	}

@@ -15,11 +15,14 @@ type definition struct {
 	loops   []lifecycle.Loop
 	derive  func(*lifecycle.Object, loops.Surroundings) api.Fields
 	reserve func(api.Fields) lifecycle.Reservation
+	// validate is used in the place of the table alone, if it is set.
+	validate func(api.Fields) []api.Problem
 }
 
 func definitions() []definition {
 	return []definition{
 		{name: "Allow", targets: loops.AllowTargets()},
+		{name: "Kind", targets: loops.KindTargets(), loops: []lifecycle.Loop{loops.Kinds()}, validate: checkKind},
 		{name: "Machine", targets: loops.MachineTargets(), loops: loops.Machine(), derive: loops.DeriveMachine},
 		{name: "PinnedDeployment", targets: loops.PinnedTargets(), loops: []lifecycle.Loop{loops.Pinned()}, derive: loops.DerivePinned},
 		{name: "Pod", targets: loops.PodTargets(), loops: loops.Pod(), derive: loops.DerivePod, reserve: loops.PodReservation},
@@ -46,13 +49,17 @@ func (d definition) compile() (Kind, error) {
 	if err != nil {
 		return Kind{}, fmt.Errorf("compile the lifecycle of kind %s: %w", d.name, err)
 	}
+	validate := d.validate
+	if validate == nil {
+		validate = func(f api.Fields) []api.Problem { return api.Validate(d.name, f) }
+	}
 	return Kind{
 		Graph: g,
 		Compose: func(foreign []lifecycle.Loop) (*lifecycle.Graph, error) {
 			return lifecycle.NewGraph(d.name, d.targets, append(d.loops[:len(d.loops):len(d.loops)], foreign...))
 		},
 		Effective:   func(f api.Fields) api.Fields { return api.Effective(d.name, f) },
-		Validate:    func(f api.Fields) []api.Problem { return api.Validate(d.name, f) },
+		Validate:    validate,
 		Goal:        func(f api.Fields) string { return f.String("lifecycle.target") },
 		Derive:      d.derive,
 		Reservation: d.reserve,

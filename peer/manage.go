@@ -31,7 +31,7 @@ func (e *engine) relate(t *tracked) {
 }
 
 func (e *engine) wakeParent(t *tracked) {
-	if key, err := api.ParseKey(t.parent); t.parent != "" && err == nil {
+	if key, err := api.KeyFromString(t.parent); t.parent != "" && err == nil {
 		e.mark(crdt.Ref(key))
 	}
 }

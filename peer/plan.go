@@ -11,6 +11,8 @@ type ObjectPlan struct {
 	Outcome Outcome
 	Diff    []api.Edit
 	Steps   []lifecycle.PlanStep
+	// Concerns says what a Kind or a Step means for the objects that are there.
+	Concerns []string
 	// From and To are the machines before and after; equal where the object stays.
 	From, To string
 }
@@ -18,23 +20,30 @@ type ObjectPlan struct {
 // Plan tells what a change set would do, and does nothing.
 func (c *Core) Plan(edits []Edit) ([]ObjectPlan, *api.Error) {
 	var plans []ObjectPlan
+	next, err := c.engine.preview(edits)
+	if err != nil {
+		return nil, err
+	}
 	for _, edit := range edits {
-		ch, outcome, err := c.writes.prepare(edit)
+		ch, outcome, err := c.writes.prepare(next, edit)
 		if err != nil {
 			return nil, err
 		}
 		p := ObjectPlan{Outcome: outcome}
-		c.planOne(&p, edit, ch)
+		c.planOne(&p, next, edit, ch)
+		if outcome.Result != "unchanged" {
+			p.Concerns = c.impact(next, edit)
+		}
 		plans = append(plans, p)
 	}
 	return plans, nil
 }
 
-func (c *Core) planOne(p *ObjectPlan, edit Edit, ch crdt.Change) {
-	e := c.engine
+func (c *Core) planOne(p *ObjectPlan, next preview, edit Edit, ch crdt.Change) {
+	e, kind := c.engine, next.kinds[ch.Object.Kind].kind
 	t := e.objects[ch.Object]
 	if t == nil {
-		t = &tracked{ref: ch.Object, kind: c.engine.kindNamed(ch.Object.Kind), running: map[string]*action{}}
+		t = &tracked{ref: ch.Object, kind: kind, running: map[string]*action{}}
 	}
 	before := t.snap
 	if before == nil || outcomeIsNew(p.Outcome) {
@@ -48,21 +57,21 @@ func (c *Core) planOne(p *ObjectPlan, edit Edit, ch crdt.Change) {
 	wanted := written.Clone()
 	applyOps(wanted, ch.Ops)
 	p.Diff = api.Diff(written, wanted)
-	after.Fields = t.kind.Effective(wanted)
+	after.Fields = kind.Effective(wanted)
 	after.Rev++
-	goal := t.kind.Goal(after.Fields)
+	goal := kind.Goal(after.Fields)
 	if edit.Kind == EditDelete {
 		goal = lifecycle.Deleted
 	}
 	env := e.env(t, before)
 	p.From = env.Machine
 	v := &planView{view: view{c: c}, pod: ch.Object}
-	p.Steps = t.kind.Graph.Plan(before, &after, goal, env, v, func(o *lifecycle.Object) *lifecycle.Object {
+	p.Steps = kind.Graph.Plan(before, &after, goal, env, v, func(o *lifecycle.Object) *lifecycle.Object {
 		v.machine = e.machineOf(ch.Object, o)
-		if t.kind.Derive == nil {
+		if kind.Derive == nil {
 			return o
 		}
-		return e.withDerived(o, t.kind.Derive(o, v))
+		return e.withDerived(o, kind.Derive(o, v))
 	})
 	p.To = p.From
 	for _, s := range p.Steps {

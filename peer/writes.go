@@ -44,9 +44,15 @@ func (w *writes) begin(req Write) {
 		return
 	}
 	set := w.newSet(req)
+	next, fault := w.c.engine.preview(req.Edits)
+	if fault != nil {
+		answer.Err = fault
+		w.c.out.Answers = append(w.c.out.Answers, answer)
+		return
+	}
 	var changes []crdt.Change
 	for _, edit := range req.Edits {
-		ch, outcome, err := w.prepare(edit)
+		ch, outcome, err := w.prepare(next, edit)
 		if err != nil {
 			answer.Err, answer.Objects = err, nil
 			w.c.out.Answers = append(w.c.out.Answers, answer)
@@ -86,14 +92,14 @@ func (w *writes) commit(set [16]byte, changes []crdt.Change, answer Answer) {
 }
 
 // prepare turns one edit into a change without ops, or with the ops that it needs.
-func (w *writes) prepare(edit Edit) (crdt.Change, Outcome, *api.Error) {
+func (w *writes) prepare(next preview, edit Edit) (crdt.Change, Outcome, *api.Error) {
 	ref := crdt.Ref(edit.Key)
 	outcome := Outcome{Key: edit.Key, Result: "unchanged"}
-	kind, ok := w.c.cfg.Kinds[edit.Key.Kind]
-	if !ok {
-		return crdt.Change{}, outcome, api.Errorf(api.NotFound, "there is no kind %q", edit.Key.Kind)
-	}
 	old, exists := w.live(ref)
+	if fault := w.known(next, edit, exists); fault != nil {
+		return crdt.Change{}, outcome, fault
+	}
+	kind := next.kinds[edit.Key.Kind].kind
 	if err := guard(edit, old, exists); err != nil {
 		return crdt.Change{}, outcome, err
 	}
@@ -122,6 +128,23 @@ func (w *writes) prepare(edit Edit) (crdt.Change, Outcome, *api.Error) {
 	}
 	ch.Ops = append(ch.Ops, opsOf(edits)...)
 	return ch, outcome, nil
+}
+
+// known refuses objects of kinds that there are not, and new ones of a Kind that was
+// deleted.
+func (w *writes) known(next preview, edit Edit, exists bool) *api.Error {
+	if _, ok := next.kinds[edit.Key.Kind]; !ok {
+		return api.Errorf(api.NotFound, "%s", next.catalog.Unknown(edit.Key.Kind))
+	}
+	if problems := next.catalog.CheckKey(edit.Key); len(problems) > 0 {
+		return &api.Error{Code: api.SpecInvalid, Message: "the name is not valid; nothing was changed", Problems: problems}
+	}
+	k, _ := next.catalog.KindByName(edit.Key.Kind)
+	kind := api.KindObject(edit.Key.Kind)
+	if k.Own && !exists && edit.Kind == EditApply && !w.c.engine.alive(k.Name) && !next.writes(kind) {
+		return api.Errorf(api.NotFound, "%s was deleted, so that there are no new objects of the kind; apply the Kind again first", kind)
+	}
+	return nil
 }
 
 // live returns the object unless it is being deleted: its name is free then.
@@ -188,11 +211,6 @@ func (w *writes) check(kind Kind, key api.Key, current api.Fields, edits []api.E
 		}
 	}
 	problems := kind.Validate(after)
-	if len(problems) == 0 && key.Kind == kindStep {
-		if why := w.c.engine.fits(key, kind.Effective(after)); why != "" {
-			return api.Errorf(api.LoopRefused, "%s does not fit, so nothing was changed: %s", key, why)
-		}
-	}
 	if len(problems) > 0 {
 		return &api.Error{Code: api.SpecInvalid, Message: fmt.Sprintf("%s is not valid; nothing was changed", key), Problems: problems}
 	}

@@ -31,7 +31,7 @@ func chainOf(c *peer.Core, seen peer.Seen) (chain []causeLink) {
 			}
 			chain = append(chain, causeLink{l, seen})
 		}
-		child, err := api.ParseKey(links[len(links)-1].For)
+		child, err := api.KeyFromString(links[len(links)-1].For)
 		if err != nil || child == seen.Object.Key || child.Kind == "Machine" {
 			return chain
 		}

@@ -93,9 +93,6 @@ func editsOf(req *apiv1.ApplyRequest) ([]peer.Edit, error) {
 		default:
 			return nil, api.Errorf(api.SpecInvalid, "%s: the edit has no kind", edit.Key)
 		}
-		if problems := api.CheckKey(edit.Key); len(problems) > 0 {
-			return nil, &api.Error{Code: api.SpecInvalid, Message: "the name is not valid; nothing was changed", Problems: problems}
-		}
 		if base := e.GetBaseRev(); base != "" {
 			if err := parseID(base, &edit.Base); err != nil {
 				return nil, err
@@ -148,7 +145,7 @@ func planTo(c *peer.Core, p peer.ObjectPlan) *apiv1.ObjectPlan {
 	if seen, ok := c.See(p.Outcome.Key); ok {
 		out.Address = seen.Object.Status().String("status.address")
 	}
-	out.Gap = gapOf(p)
+	out.Gap, out.Concerns = gapOf(p), p.Concerns
 	return out
 }
 

@@ -166,7 +166,7 @@ func (c *checker) spec(m *machine, o *crdt.Object) {
 	kind := o.Ref().Kind
 	for path, cell := range o.Fields() {
 		owner := api.OwnerOf(kind, path)
-		if owner == api.People && strings.HasPrefix(path, "spec.") {
+		if owner == api.OwnerParent || owner == api.People && strings.HasPrefix(path, "spec.") {
 			owner = api.SpecOwner(kind, o.Creator())
 		}
 		if !owns(cell.Author, owner) {
@@ -200,7 +200,7 @@ func owns(author, owner string) bool {
 // refold is invariant 4: the fold depends on no order, and counts nothing twice.
 func (c *checker) refold(m *machine, want crdt.ID) {
 	state, err := crdt.NewState(crdt.Config{
-		Level: peer.Level, Owner: api.OwnerOf, StepOwner: api.StepOwner, SpecOwner: api.SpecOwner, Permits: m.core.AuthLog().Permits,
+		Level: peer.Level, Owner: api.OwnerOf, StepOwner: api.StepOwner, SpecOwner: api.SpecOwner, Parent: api.OwnerParent, Permits: m.core.AuthLog().Permits,
 	})
 	if err != nil {
 		c.w.fail(4, "%v", err)

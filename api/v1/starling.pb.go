@@ -663,7 +663,8 @@ type ObjectPlan struct {
 	FromMachine   string                 `protobuf:"bytes,5,opt,name=from_machine,json=fromMachine,proto3" json:"from_machine,omitempty"`
 	ToMachine     string                 `protobuf:"bytes,6,opt,name=to_machine,json=toMachine,proto3" json:"to_machine,omitempty"`
 	Address       string                 `protobuf:"bytes,7,opt,name=address,proto3" json:"address,omitempty"`
-	Gap           string                 `protobuf:"bytes,8,opt,name=gap,proto3" json:"gap,omitempty"` // what the edit means for the service, in words
+	Gap           string                 `protobuf:"bytes,8,opt,name=gap,proto3" json:"gap,omitempty"`           // what the edit means for the service, in words
+	Concerns      []string               `protobuf:"bytes,9,rep,name=concerns,proto3" json:"concerns,omitempty"` // of a Kind or a Step: what it means for the objects that are there
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -752,6 +753,13 @@ func (x *ObjectPlan) GetGap() string {
 		return x.Gap
 	}
 	return ""
+}
+
+func (x *ObjectPlan) GetConcerns() []string {
+	if x != nil {
+		return x.Concerns
+	}
+	return nil
 }
 
 type PlanResponse struct {
@@ -3722,6 +3730,8 @@ type LoopStep struct {
 	Undo          bool                   `protobuf:"varint,11,opt,name=undo,proto3" json:"undo,omitempty"`
 	Where         string                 `protobuf:"bytes,12,opt,name=where,proto3" json:"where,omitempty"`       // machine | executor
 	Existing      string                 `protobuf:"bytes,13,opt,name=existing,proto3" json:"existing,omitempty"` // now | next-run
+	Consults      []string               `protobuf:"bytes,14,rep,name=consults,proto3" json:"consults,omitempty"`
+	Children      string                 `protobuf:"bytes,15,opt,name=children,proto3" json:"children,omitempty"` // the kind of the objects that the step makes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3843,6 +3853,20 @@ func (x *LoopStep) GetWhere() string {
 func (x *LoopStep) GetExisting() string {
 	if x != nil {
 		return x.Existing
+	}
+	return ""
+}
+
+func (x *LoopStep) GetConsults() []string {
+	if x != nil {
+		return x.Consults
+	}
+	return nil
+}
+
+func (x *LoopStep) GetChildren() string {
+	if x != nil {
+		return x.Children
 	}
 	return ""
 }
@@ -3996,7 +4020,10 @@ type StepResult struct {
 	Outputs       map[string]string      `protobuf:"bytes,3,rep,name=outputs,proto3" json:"outputs,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Message       string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"` // why it failed; empty: it did not
 	Code          string                 `protobuf:"bytes,5,opt,name=code,proto3" json:"code,omitempty"`
-	Wait          bool                   `protobuf:"varint,6,opt,name=wait,proto3" json:"wait,omitempty"` // trying again alone will not help: wait until something that is read changes
+	Wait          bool                   `protobuf:"varint,6,opt,name=wait,proto3" json:"wait,omitempty"`       // trying again alone will not help: wait until something that is read changes
+	Pending       bool                   `protobuf:"varint,7,opt,name=pending,proto3" json:"pending,omitempty"` // with a message: all that could be done is, and something else has to happen first
+	Owns          bool                   `protobuf:"varint,8,opt,name=owns,proto3" json:"owns,omitempty"`       // children is all that there is to be; without it they stay as they are
+	Children      []*ChildSpec           `protobuf:"bytes,9,rep,name=children,proto3" json:"children,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4073,6 +4100,80 @@ func (x *StepResult) GetWait() bool {
 	return false
 }
 
+func (x *StepResult) GetPending() bool {
+	if x != nil {
+		return x.Pending
+	}
+	return false
+}
+
+func (x *StepResult) GetOwns() bool {
+	if x != nil {
+		return x.Owns
+	}
+	return false
+}
+
+func (x *StepResult) GetChildren() []*ChildSpec {
+	if x != nil {
+		return x.Children
+	}
+	return nil
+}
+
+// ChildSpec is an object that a step makes and owns.
+type ChildSpec struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Slot          uint32                 `protobuf:"varint,1,opt,name=slot,proto3" json:"slot,omitempty"`                                                                              // its name derives from the parent's identity, the loop and this
+	Fields        map[string]string      `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // below spec: path -> canonical JSON
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChildSpec) Reset() {
+	*x = ChildSpec{}
+	mi := &file_starling_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChildSpec) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChildSpec) ProtoMessage() {}
+
+func (x *ChildSpec) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChildSpec.ProtoReflect.Descriptor instead.
+func (*ChildSpec) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *ChildSpec) GetSlot() uint32 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
+func (x *ChildSpec) GetFields() map[string]string {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
 type FinishResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -4081,7 +4182,7 @@ type FinishResponse struct {
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_starling_proto_msgTypes[56]
+	mi := &file_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4093,7 +4194,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[56]
+	mi := &file_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4106,7 +4207,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{56}
+	return file_starling_proto_rawDescGZIP(), []int{57}
 }
 
 type VerifyRequest struct {
@@ -4119,7 +4220,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_starling_proto_msgTypes[57]
+	mi := &file_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4131,7 +4232,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[57]
+	mi := &file_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4144,7 +4245,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{57}
+	return file_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *VerifyRequest) GetKind() string {
@@ -4173,7 +4274,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_starling_proto_msgTypes[58]
+	mi := &file_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4185,7 +4286,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[58]
+	mi := &file_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4198,7 +4299,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{58}
+	return file_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *VerifyResponse) GetProof() string {
@@ -4285,7 +4386,7 @@ const file_starling_proto_rawDesc = "" +
 	"\tFieldDiff\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
 	"\x03old\x18\x02 \x01(\tR\x03old\x12\x10\n" +
-	"\x03new\x18\x03 \x01(\tR\x03new\"\x8f\x02\n" +
+	"\x03new\x18\x03 \x01(\tR\x03new\"\xab\x02\n" +
 	"\n" +
 	"ObjectPlan\x12\"\n" +
 	"\x03key\x18\x01 \x01(\v2\x10.starling.v1.KeyR\x03key\x12\x16\n" +
@@ -4296,7 +4397,8 @@ const file_starling_proto_rawDesc = "" +
 	"\n" +
 	"to_machine\x18\x06 \x01(\tR\ttoMachine\x12\x18\n" +
 	"\aaddress\x18\a \x01(\tR\aaddress\x12\x10\n" +
-	"\x03gap\x18\b \x01(\tR\x03gap\"h\n" +
+	"\x03gap\x18\b \x01(\tR\x03gap\x12\x1a\n" +
+	"\bconcerns\x18\t \x03(\tR\bconcerns\"h\n" +
 	"\fPlanResponse\x121\n" +
 	"\aobjects\x18\x01 \x03(\v2\x17.starling.v1.ObjectPlanR\aobjects\x12%\n" +
 	"\x04view\x18\x02 \x01(\v2\x11.starling.v1.ViewR\x04view\"\x96\x01\n" +
@@ -4543,7 +4645,7 @@ const file_starling_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"P\n" +
 	"\rAttachRequest\x12\x12\n" +
 	"\x04loop\x18\x01 \x01(\tR\x04loop\x12+\n" +
-	"\x05steps\x18\x02 \x03(\v2\x15.starling.v1.LoopStepR\x05steps\"\xca\x02\n" +
+	"\x05steps\x18\x02 \x03(\v2\x15.starling.v1.LoopStepR\x05steps\"\x82\x03\n" +
 	"\bLoopStep\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
@@ -4560,7 +4662,9 @@ const file_starling_proto_rawDesc = "" +
 	" \x01(\x03R\ttimeoutMs\x12\x12\n" +
 	"\x04undo\x18\v \x01(\bR\x04undo\x12\x14\n" +
 	"\x05where\x18\f \x01(\tR\x05where\x12\x1a\n" +
-	"\bexisting\x18\r \x01(\tR\bexisting\"\x90\x04\n" +
+	"\bexisting\x18\r \x01(\tR\bexisting\x12\x1a\n" +
+	"\bconsults\x18\x0e \x03(\tR\bconsults\x12\x1a\n" +
+	"\bchildren\x18\x0f \x01(\tR\bchildren\"\x90\x04\n" +
 	"\bStepCall\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x16\n" +
@@ -4582,7 +4686,7 @@ const file_starling_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a;\n" +
 	"\rPreviousEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf4\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd6\x02\n" +
 	"\n" +
 	"StepResult\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x0e\n" +
@@ -4590,8 +4694,17 @@ const file_starling_proto_rawDesc = "" +
 	"\aoutputs\x18\x03 \x03(\v2$.starling.v1.StepResult.OutputsEntryR\aoutputs\x12\x18\n" +
 	"\amessage\x18\x04 \x01(\tR\amessage\x12\x12\n" +
 	"\x04code\x18\x05 \x01(\tR\x04code\x12\x12\n" +
-	"\x04wait\x18\x06 \x01(\bR\x04wait\x1a:\n" +
+	"\x04wait\x18\x06 \x01(\bR\x04wait\x12\x18\n" +
+	"\apending\x18\a \x01(\bR\apending\x12\x12\n" +
+	"\x04owns\x18\b \x01(\bR\x04owns\x122\n" +
+	"\bchildren\x18\t \x03(\v2\x16.starling.v1.ChildSpecR\bchildren\x1a:\n" +
 	"\fOutputsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x96\x01\n" +
+	"\tChildSpec\x12\x12\n" +
+	"\x04slot\x18\x01 \x01(\rR\x04slot\x12:\n" +
+	"\x06fields\x18\x02 \x03(\v2\".starling.v1.ChildSpec.FieldsEntryR\x06fields\x1a9\n" +
+	"\vFieldsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x10\n" +
 	"\x0eFinishResponse\"=\n" +
@@ -4646,7 +4759,7 @@ func file_starling_proto_rawDescGZIP() []byte {
 }
 
 var file_starling_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 68)
+var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
 var file_starling_proto_goTypes = []any{
 	(EditKind)(0),                 // 0: starling.v1.EditKind
 	(*Key)(nil),                   // 1: starling.v1.Key
@@ -4705,24 +4818,26 @@ var file_starling_proto_goTypes = []any{
 	(*LoopStep)(nil),              // 54: starling.v1.LoopStep
 	(*StepCall)(nil),              // 55: starling.v1.StepCall
 	(*StepResult)(nil),            // 56: starling.v1.StepResult
-	(*FinishResponse)(nil),        // 57: starling.v1.FinishResponse
-	(*VerifyRequest)(nil),         // 58: starling.v1.VerifyRequest
-	(*VerifyResponse)(nil),        // 59: starling.v1.VerifyResponse
-	nil,                           // 60: starling.v1.View.SilentSinceMsEntry
-	nil,                           // 61: starling.v1.Edit.FieldsEntry
-	nil,                           // 62: starling.v1.Object.FieldsEntry
-	nil,                           // 63: starling.v1.Object.StatusEntry
-	nil,                           // 64: starling.v1.MachineInfo.LabelsEntry
-	nil,                           // 65: starling.v1.DebugResponse.FiguresEntry
-	nil,                           // 66: starling.v1.StepCall.FieldsEntry
-	nil,                           // 67: starling.v1.StepCall.PreviousEntry
-	nil,                           // 68: starling.v1.StepResult.OutputsEntry
+	(*ChildSpec)(nil),             // 57: starling.v1.ChildSpec
+	(*FinishResponse)(nil),        // 58: starling.v1.FinishResponse
+	(*VerifyRequest)(nil),         // 59: starling.v1.VerifyRequest
+	(*VerifyResponse)(nil),        // 60: starling.v1.VerifyResponse
+	nil,                           // 61: starling.v1.View.SilentSinceMsEntry
+	nil,                           // 62: starling.v1.Edit.FieldsEntry
+	nil,                           // 63: starling.v1.Object.FieldsEntry
+	nil,                           // 64: starling.v1.Object.StatusEntry
+	nil,                           // 65: starling.v1.MachineInfo.LabelsEntry
+	nil,                           // 66: starling.v1.DebugResponse.FiguresEntry
+	nil,                           // 67: starling.v1.StepCall.FieldsEntry
+	nil,                           // 68: starling.v1.StepCall.PreviousEntry
+	nil,                           // 69: starling.v1.StepResult.OutputsEntry
+	nil,                           // 70: starling.v1.ChildSpec.FieldsEntry
 }
 var file_starling_proto_depIdxs = []int32{
-	60, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
+	61, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
 	0,  // 1: starling.v1.Edit.kind:type_name -> starling.v1.EditKind
 	1,  // 2: starling.v1.Edit.key:type_name -> starling.v1.Key
-	61, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
+	62, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
 	3,  // 4: starling.v1.ApplyRequest.edits:type_name -> starling.v1.Edit
 	1,  // 5: starling.v1.Outcome.key:type_name -> starling.v1.Key
 	5,  // 6: starling.v1.ApplyResponse.outcomes:type_name -> starling.v1.Outcome
@@ -4734,8 +4849,8 @@ var file_starling_proto_depIdxs = []int32{
 	2,  // 12: starling.v1.PlanResponse.view:type_name -> starling.v1.View
 	1,  // 13: starling.v1.RollbackRequest.key:type_name -> starling.v1.Key
 	1,  // 14: starling.v1.Object.key:type_name -> starling.v1.Key
-	62, // 15: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
-	63, // 16: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
+	63, // 15: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
+	64, // 16: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
 	14, // 17: starling.v1.Object.conflicts:type_name -> starling.v1.Conflict
 	13, // 18: starling.v1.GetResponse.objects:type_name -> starling.v1.Object
 	2,  // 19: starling.v1.GetResponse.view:type_name -> starling.v1.View
@@ -4761,7 +4876,7 @@ var file_starling_proto_depIdxs = []int32{
 	1,  // 39: starling.v1.ExecStart.key:type_name -> starling.v1.Key
 	33, // 40: starling.v1.ExecStart.size:type_name -> starling.v1.TerminalSize
 	1,  // 41: starling.v1.ForwardData.key:type_name -> starling.v1.Key
-	64, // 42: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
+	65, // 42: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
 	37, // 43: starling.v1.MachinesResponse.machines:type_name -> starling.v1.MachineInfo
 	2,  // 44: starling.v1.MachinesResponse.view:type_name -> starling.v1.View
 	2,  // 45: starling.v1.RemoveMachineResponse.view:type_name -> starling.v1.View
@@ -4769,65 +4884,67 @@ var file_starling_proto_depIdxs = []int32{
 	2,  // 47: starling.v1.ImagesResponse.view:type_name -> starling.v1.View
 	49, // 48: starling.v1.DoctorResponse.findings:type_name -> starling.v1.Finding
 	2,  // 49: starling.v1.DoctorResponse.view:type_name -> starling.v1.View
-	65, // 50: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
+	66, // 50: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
 	2,  // 51: starling.v1.DebugResponse.view:type_name -> starling.v1.View
 	54, // 52: starling.v1.AttachRequest.steps:type_name -> starling.v1.LoopStep
 	1,  // 53: starling.v1.StepCall.key:type_name -> starling.v1.Key
-	66, // 54: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
-	67, // 55: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
-	68, // 56: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
-	2,  // 57: starling.v1.VerifyResponse.view:type_name -> starling.v1.View
-	4,  // 58: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
-	4,  // 59: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
-	11, // 60: starling.v1.Starling.Rollback:input_type -> starling.v1.RollbackRequest
-	12, // 61: starling.v1.Starling.Get:input_type -> starling.v1.GetRequest
-	18, // 62: starling.v1.Starling.Status:input_type -> starling.v1.StatusRequest
-	20, // 63: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	23, // 64: starling.v1.Starling.History:input_type -> starling.v1.HistoryRequest
-	26, // 65: starling.v1.Starling.Events:input_type -> starling.v1.EventsRequest
-	28, // 66: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	29, // 67: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	31, // 68: starling.v1.Starling.Exec:input_type -> starling.v1.ExecInput
-	35, // 69: starling.v1.Starling.Forward:input_type -> starling.v1.ForwardData
-	36, // 70: starling.v1.Starling.Machines:input_type -> starling.v1.MachinesRequest
-	39, // 71: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
-	41, // 72: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
-	43, // 73: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
-	45, // 74: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
-	44, // 75: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
-	48, // 76: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
-	58, // 77: starling.v1.Starling.Verify:input_type -> starling.v1.VerifyRequest
-	53, // 78: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
-	56, // 79: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
-	51, // 80: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
-	6,  // 81: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
-	10, // 82: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
-	6,  // 83: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
-	15, // 84: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
-	19, // 85: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
-	22, // 86: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	25, // 87: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
-	27, // 88: starling.v1.Starling.Events:output_type -> starling.v1.Event
-	17, // 89: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
-	30, // 90: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
-	34, // 91: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
-	35, // 92: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
-	38, // 93: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
-	40, // 94: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
-	42, // 95: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
-	47, // 96: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
-	47, // 97: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
-	43, // 98: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
-	50, // 99: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
-	59, // 100: starling.v1.Starling.Verify:output_type -> starling.v1.VerifyResponse
-	55, // 101: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
-	57, // 102: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
-	52, // 103: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
-	81, // [81:104] is the sub-list for method output_type
-	58, // [58:81] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	67, // 54: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
+	68, // 55: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
+	69, // 56: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
+	57, // 57: starling.v1.StepResult.children:type_name -> starling.v1.ChildSpec
+	70, // 58: starling.v1.ChildSpec.fields:type_name -> starling.v1.ChildSpec.FieldsEntry
+	2,  // 59: starling.v1.VerifyResponse.view:type_name -> starling.v1.View
+	4,  // 60: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
+	4,  // 61: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
+	11, // 62: starling.v1.Starling.Rollback:input_type -> starling.v1.RollbackRequest
+	12, // 63: starling.v1.Starling.Get:input_type -> starling.v1.GetRequest
+	18, // 64: starling.v1.Starling.Status:input_type -> starling.v1.StatusRequest
+	20, // 65: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	23, // 66: starling.v1.Starling.History:input_type -> starling.v1.HistoryRequest
+	26, // 67: starling.v1.Starling.Events:input_type -> starling.v1.EventsRequest
+	28, // 68: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	29, // 69: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	31, // 70: starling.v1.Starling.Exec:input_type -> starling.v1.ExecInput
+	35, // 71: starling.v1.Starling.Forward:input_type -> starling.v1.ForwardData
+	36, // 72: starling.v1.Starling.Machines:input_type -> starling.v1.MachinesRequest
+	39, // 73: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
+	41, // 74: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
+	43, // 75: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
+	45, // 76: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
+	44, // 77: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
+	48, // 78: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
+	59, // 79: starling.v1.Starling.Verify:input_type -> starling.v1.VerifyRequest
+	53, // 80: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
+	56, // 81: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
+	51, // 82: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
+	6,  // 83: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
+	10, // 84: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
+	6,  // 85: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
+	15, // 86: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
+	19, // 87: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
+	22, // 88: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	25, // 89: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
+	27, // 90: starling.v1.Starling.Events:output_type -> starling.v1.Event
+	17, // 91: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
+	30, // 92: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
+	34, // 93: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
+	35, // 94: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
+	38, // 95: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
+	40, // 96: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
+	42, // 97: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
+	47, // 98: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
+	47, // 99: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
+	43, // 100: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
+	50, // 101: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
+	60, // 102: starling.v1.Starling.Verify:output_type -> starling.v1.VerifyResponse
+	55, // 103: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
+	58, // 104: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
+	52, // 105: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
+	83, // [83:106] is the sub-list for method output_type
+	60, // [60:83] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_starling_proto_init() }
@@ -4841,7 +4958,7 @@ func file_starling_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_starling_proto_rawDesc), len(file_starling_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   68,
+			NumMessages:   70,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

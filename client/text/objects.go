@@ -26,7 +26,7 @@ func (s Style) Objects(list []*apiv1.Object, wide bool) string {
 		if n < 0 {
 			n = len(list)
 		}
-		tables = append(tables, s.objectTable(columnsOf(kind), list[:n], wide))
+		tables = append(tables, s.objectTable(s.columnsOf(kind), list[:n], wide))
 		list = list[n:]
 	}
 	return strings.Join(tables, "\n")
@@ -49,7 +49,7 @@ func (s Style) objectTable(columns []column, list []*apiv1.Object, wide bool) st
 	return table(rows)
 }
 
-func columnsOf(kind string) []column {
+func (s Style) columnsOf(kind string) []column {
 	first := []column{
 		{"OBJECT", false, func(_ Style, o *apiv1.Object) string { return client.KeyOf(o.GetKey()).String() }},
 		{"PHASE", false, func(_ Style, o *apiv1.Object) string { return o.GetPhase() }},
@@ -60,10 +60,10 @@ func columnsOf(kind string) []column {
 		{"AGE", false, func(s Style, o *apiv1.Object) string { return s.age(o.GetCreatedMs()) }},
 		{"CREATOR", true, func(_ Style, o *apiv1.Object) string { return o.GetCreator() }},
 	}
-	return slices.Concat(first, kindColumns(kind), last)
+	return slices.Concat(first, s.kindColumns(kind), last)
 }
 
-func kindColumns(kind string) []column {
+func (s Style) kindColumns(kind string) []column {
 	switch kind {
 	case "Pod":
 		return []column{
@@ -84,7 +84,40 @@ func kindColumns(kind string) []column {
 			{"KERNEL", true, statusCell("status.kernel")},
 		}
 	}
-	return nil
+	return s.ownColumns(kind)
+}
+
+// ownColumns are those that a kind of people's own asks for, each called by the last part
+// of its path.
+func (s Style) ownColumns(kind string) []column {
+	if s.Kinds == nil {
+		return nil
+	}
+	k, _ := s.Kinds.KindByName(kind)
+	var columns []column
+	for _, path := range k.Columns {
+		segments, err := api.Split(path)
+		if err != nil {
+			continue
+		}
+		columns = append(columns, column{strings.ToUpper(segments[len(segments)-1]), false, func(_ Style, o *apiv1.Object) string {
+			return s.cell(kind, path, o)
+		}})
+	}
+	return columns
+}
+
+// cell shows one field, with its default where nothing was written.
+func (s Style) cell(kind, path string, o *apiv1.Object) string {
+	all := s.Kinds.Effective(kind, o.GetFields())
+	raw, ok := all[path]
+	if !ok {
+		raw = o.GetStatus()[path]
+	}
+	if text := (api.Fields{"": raw}).String(""); text != "" {
+		return text
+	}
+	return raw
 }
 
 // revCell marks a rev that people disagree about.

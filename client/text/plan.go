@@ -28,6 +28,9 @@ func (s Style) objectPlan(o *apiv1.ObjectPlan) string {
 	if place := placeOf(o); place != "" {
 		fmt.Fprintf(&b, "  %s\n", place)
 	}
+	for _, what := range o.GetConcerns() {
+		fmt.Fprintf(&b, "  %s\n", what)
+	}
 	if o.GetGap() != "" {
 		fmt.Fprintf(&b, "  %s\n", o.GetGap())
 	}

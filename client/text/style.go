@@ -4,6 +4,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"starling.dev/starling/api"
 )
 
 // Style is what the text depends on beside the answer.
@@ -12,6 +14,8 @@ type Style struct {
 	Now time.Time
 	// Color allows escape sequences; only for terminals.
 	Color bool
+	// Kinds are the tables of all kinds, where more than the built-in ones are shown.
+	Kinds *api.Catalog
 }
 
 // Escape sequences of ECMA-48, SGR.

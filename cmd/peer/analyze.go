@@ -17,7 +17,7 @@ func analyzeCommand(c *cli) *cobra.Command {
 		Args:              objectArgs(1, 1),
 		ValidArgsFunction: c.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := oneObject(args)
+			key, err := c.oneObject(cmd.Context(), args)
 			if err != nil {
 				return err
 			}

@@ -11,7 +11,7 @@ func applyCommand(c *cli) *cobra.Command {
 		Example: "  peer apply -f web.yaml -m 'greet in French'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			specs, err := c.readSpecs(files)
+			specs, err := c.readSpecs(cmd.Context(), files)
 			if err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"starling.dev/starling/api"
 	apiv1 "starling.dev/starling/api/v1"
 	"starling.dev/starling/client"
 	"starling.dev/starling/client/text"
@@ -25,6 +26,8 @@ type cli struct {
 	color     bool
 
 	socket, lab, as string
+
+	kinds *api.Catalog // once it was asked for
 }
 
 // colored reports whether the output is a terminal of a person who has nothing against
@@ -64,7 +67,7 @@ func (c *cli) author() string {
 	return "root"
 }
 
-func (c *cli) style() text.Style { return text.Style{Now: c.now(), Color: c.color} }
+func (c *cli) style() text.Style { return text.Style{Now: c.now(), Color: c.color, Kinds: c.kinds} }
 
 func (c *cli) print(s string) { _, _ = io.WriteString(c.out, s) } // a closed pipe ends us by its signal
 

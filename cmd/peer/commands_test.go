@@ -237,7 +237,7 @@ func TestGetAsksForWhatIsMeant(t *testing.T) {
 			t.Errorf("%s asks for %v, want %v", line, got, want)
 		}
 	}
-	(&fake{}).run(t, "get", "frobs", "web").wantErr(t, exitError, `"frobs" is no kind`)
+	(&fake{}).run(t, "get", "frobs", "web").wantErr(t, exitError, `there is no kind "frobs"`)
 	(&fake{}).run(t, "get", "pods", "--at", "3").wantErr(t, exitError, "name it: peer get OBJ --at REV")
 }
 

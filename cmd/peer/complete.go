@@ -69,15 +69,21 @@ func (c *cli) completeObject(cmd *cobra.Command, args []string, begun string) ([
 func (c *cli) completeGet(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	words, directive := c.completeObject(cmd, args, begun)
 	if len(args) == 0 {
-		kinds, _ := completeKinds(cmd, args, begun)
+		kinds, _ := c.completeKinds(cmd, args, begun)
 		words = append(kinds, words...)
 	}
 	return words, directive
 }
 
-func completeKinds(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (c *cli) completeKinds(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(contextOf(cmd), completeTimeout)
+	defer cancel()
+	kinds := api.Kinds()
+	if all, err := c.catalog(ctx); err == nil {
+		kinds = all.Kinds()
+	}
 	var words []string
-	for _, k := range api.Kinds() {
+	for _, k := range kinds {
 		words = append(words, k.Plural)
 	}
 	return startingWith(begun, words), cobra.ShellCompDirectiveNoFileComp
@@ -88,11 +94,13 @@ func (c *cli) completeSwitch(cmd *cobra.Command, args []string, begun string) ([
 	if len(args) != 1 {
 		return c.completeObject(cmd, args, begun)
 	}
-	key, err := api.ParseKey(args[0])
+	ctx, cancel := context.WithTimeout(contextOf(cmd), completeTimeout)
+	defer cancel()
+	key, err := c.parseKey(ctx, args[0])
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return startingWith(begun, targetsOf(key.Kind)), cobra.ShellCompDirectiveNoFileComp
+	return startingWith(begun, c.targetsOf(ctx, key.Kind)), cobra.ShellCompDirectiveNoFileComp
 }
 
 func (c *cli) completeMachine(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {

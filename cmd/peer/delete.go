@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,7 @@ func deleteCommand(c *cli) *cobra.Command {
 		Example:           "  peer delete web\n  peer delete -f web.yaml",
 		ValidArgsFunction: c.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			keys, err := c.doomed(args, files)
+			keys, err := c.doomed(cmd.Context(), args, files)
 			if err != nil {
 				return err
 			}
@@ -35,13 +36,13 @@ func deleteCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-func (c *cli) doomed(args, files []string) ([]api.Key, error) {
+func (c *cli) doomed(ctx context.Context, args, files []string) ([]api.Key, error) {
 	if len(args) == 0 && len(files) == 0 {
 		return nil, errors.New("name an object, or a file with -f: peer delete OBJ... | -f FILE")
 	}
 	var keys []api.Key
 	for _, a := range args {
-		key, err := api.ParseKey(a)
+		key, err := c.parseKey(ctx, a)
 		if err != nil {
 			return nil, err
 		}
@@ -50,7 +51,7 @@ func (c *cli) doomed(args, files []string) ([]api.Key, error) {
 	if len(files) == 0 {
 		return keys, nil
 	}
-	specs, err := c.readSpecs(files)
+	specs, err := c.readSpecs(ctx, files)
 	for _, s := range specs {
 		keys = append(keys, s.Key)
 	}

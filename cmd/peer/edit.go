@@ -29,7 +29,7 @@ func editCommand(c *cli) *cobra.Command {
 		Args:              objectArgs(1, 1),
 		ValidArgsFunction: c.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := api.ParseKey(args[0])
+			key, err := c.parseKey(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -145,7 +145,7 @@ func (e *editing) open(ctx context.Context) (before, after []byte, err error) {
 }
 
 func (e *editing) apply(ctx context.Context, edited []byte) error {
-	specs, err := api.ParseYAML(e.file, edited)
+	specs, err := e.c.kindsFor(ctx, []rawFile{{e.file, edited}}).ParseYAML(e.file, edited)
 	if err != nil {
 		return err
 	}

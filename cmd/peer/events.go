@@ -19,7 +19,7 @@ func eventsCommand(c *cli) *cobra.Command {
 		Args:              objectArgs(0, 1),
 		ValidArgsFunction: c.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := anyObject(args)
+			key, err := c.anyObject(cmd.Context(), args)
 			if err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,13 +20,20 @@ func explainCommand(c *cli) *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: completeKinds,
-		RunE: func(_ *cobra.Command, args []string) error {
+		ValidArgsFunction: c.completeKinds,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if code, ok := api.CodeByName(args[0]); ok {
 				c.print(fmt.Sprintf("%s\n\n%s\n%s\n", code.Name, code.Doc, code.Do))
 				return nil
 			}
-			text, err := api.Explain(args[0])
+			first, _, _ := strings.Cut(args[0], ".")
+			kinds := api.Builtin()
+			if _, builtin := api.KindByName(first); !builtin {
+				if all, err := c.catalog(cmd.Context()); err == nil {
+					kinds = all
+				}
+			}
+			text, err := kinds.Explain(args[0])
 			c.print(text)
 			return err
 		},

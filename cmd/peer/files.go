@@ -27,37 +27,78 @@ type specFile struct {
 
 // readSpecs reads the documents of files, of directories, and of the standard input for
 // "-". An object may stand in them once only: what counted of two would be anyone's guess.
-func (c *cli) readSpecs(names []string) ([]specFile, error) {
+func (c *cli) readSpecs(ctx context.Context, names []string) ([]specFile, error) {
 	if len(names) == 0 {
 		return nil, errors.New("name a file with -f, a directory, or - for the standard input")
 	}
-	var specs []specFile
+	var files []rawFile
 	for _, name := range names {
-		files, err := filesOf(name)
+		list, err := filesOf(name)
 		if err != nil {
 			return nil, err
 		}
-		for _, file := range files {
-			if specs, err = c.readFile(specs, file); err != nil {
+		for _, file := range list {
+			f, err := c.readFile(file)
+			if err != nil {
 				return nil, err
 			}
+			files = append(files, f)
+		}
+	}
+	kinds := c.kindsFor(ctx, files)
+	var specs []specFile
+	var err error
+	for _, f := range files {
+		if specs, err = f.parse(kinds, specs); err != nil {
+			return nil, err
 		}
 	}
 	return specs, nil
 }
 
-func (c *cli) readFile(specs []specFile, file string) ([]specFile, error) {
-	shown, data, err := file, []byte(nil), error(nil)
+// rawFile is a file as it was read.
+type rawFile struct {
+	shown string
+	data  []byte
+}
+
+func (c *cli) readFile(file string) (f rawFile, err error) {
+	f.shown = file
 	if file == stdinName {
-		shown = "standard input"
-		data, err = io.ReadAll(c.in)
+		f.shown = "standard input"
+		f.data, err = io.ReadAll(c.in)
 	} else {
-		data, err = os.ReadFile(file)
+		f.data, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read specs: %w", err)
+		return f, fmt.Errorf("read specs: %w", err)
 	}
-	parsed, err := api.ParseYAML(shown, data)
+	return f, nil
+}
+
+// kindsFor are the kinds that files speak of. The peer is asked only where they define
+// and use others than the built-in ones.
+func (c *cli) kindsFor(ctx context.Context, files []rawFile) *api.Catalog {
+	defined := func(kinds *api.Catalog) *api.Catalog {
+		for _, f := range files {
+			kinds = kinds.WithKindsIn(f.data)
+		}
+		return kinds
+	}
+	kinds := defined(api.Builtin())
+	for _, f := range files {
+		if kinds.Lacks(f.data) {
+			if all, err := c.catalog(ctx); err == nil {
+				return defined(all)
+			}
+		}
+	}
+	return kinds
+}
+
+func (f rawFile) parse(kinds *api.Catalog, specs []specFile) ([]specFile, error) {
+	shown := f.shown
+	parsed, err := kinds.ParseYAML(shown, f.data)
 	if err != nil {
 		return nil, err
 	}

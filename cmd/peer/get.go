@@ -20,7 +20,7 @@ func getCommand(c *cli) *cobra.Command {
 		Args:              objectArgs(0, 2),
 		ValidArgsFunction: c.completeGet,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			req, err := getRequest(args, namespace)
+			req, err := c.getRequest(cmd.Context(), args, namespace)
 			if err != nil {
 				return err
 			}
@@ -41,6 +41,7 @@ func getCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			c.knowing(cmd.Context(), got.GetObjects())
 			return c.printObjects(got, output, req.GetName() != "")
 		},
 	}
@@ -51,21 +52,25 @@ func getCommand(c *cli) *cobra.Command {
 }
 
 // getRequest reads nothing, KIND, OBJ, or KIND NAME.
-func getRequest(args []string, namespace string) (*apiv1.GetRequest, error) {
+func (c *cli) getRequest(ctx context.Context, args []string, namespace string) (*apiv1.GetRequest, error) {
 	req := &apiv1.GetRequest{Namespace: namespace}
 	if len(args) == 0 {
 		return req, nil
 	}
 	arg := args[0]
-	if kind, ok := api.KindByName(arg); ok {
+	if kind, ok := c.kind(ctx, arg); ok {
 		if req.Kind = kind.Name; len(args) == 1 {
 			return req, nil
 		}
 		arg += "/" + args[1]
 	} else if len(args) == 2 {
-		return nil, fmt.Errorf("%q is no kind; the kinds are %q", arg, api.KindNames())
+		all, err := c.catalog(ctx)
+		if err != nil {
+			all = api.Builtin()
+		}
+		return nil, fmt.Errorf("%s", all.Unknown(arg))
 	}
-	key, err := api.ParseKey(arg)
+	key, err := c.parseKey(ctx, arg)
 	if err != nil {
 		return nil, err
 	}

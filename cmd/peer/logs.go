@@ -19,7 +19,7 @@ func logsCommand(c *cli) *cobra.Command {
 		Args:              objectArgs(1, 1),
 		ValidArgsFunction: c.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if req.Key, err = oneObject(args); err != nil {
+			if req.Key, err = c.oneObject(cmd.Context(), args); err != nil {
 				return err
 			}
 			if req.SinceMs, err = c.since(since); err != nil {

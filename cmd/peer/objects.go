@@ -1,19 +1,19 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"starling.dev/starling/api"
 	apiv1 "starling.dev/starling/api/v1"
 	"starling.dev/starling/client"
 )
 
 // oneObject reads the one argument of commands that are about one object.
-func oneObject(args []string) (*apiv1.Key, error) {
-	key, err := api.ParseKey(args[0])
+func (c *cli) oneObject(ctx context.Context, args []string) (*apiv1.Key, error) {
+	key, err := c.parseKey(ctx, args[0])
 	if err != nil {
 		return nil, err
 	}
@@ -21,11 +21,11 @@ func oneObject(args []string) (*apiv1.Key, error) {
 }
 
 // anyObject is oneObject for commands that without an argument are about all objects.
-func anyObject(args []string) (*apiv1.Key, error) {
+func (c *cli) anyObject(ctx context.Context, args []string) (*apiv1.Key, error) {
 	if len(args) == 0 {
 		return &apiv1.Key{}, nil
 	}
-	return oneObject(args)
+	return c.oneObject(ctx, args)
 }
 
 // objectArgs takes between least and most objects, and says so in our words.

@@ -15,7 +15,7 @@ func planCommand(c *cli) *cobra.Command {
 		Example: "  peer plan -f web.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			specs, err := c.readSpecs(files)
+			specs, err := c.readSpecs(cmd.Context(), files)
 			if err != nil {
 				return err
 			}

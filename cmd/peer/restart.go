@@ -20,7 +20,7 @@ func restartCommand(c *cli) *cobra.Command {
 		Args:              objectArgs(1, 1),
 		ValidArgsFunction: c.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := oneObject(args)
+			key, err := c.oneObject(cmd.Context(), args)
 			if err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 
 	"starling.dev/starling/api"
 	apiv1 "starling.dev/starling/api/v1"
+	"starling.dev/starling/client"
 )
 
 func rollCommand(c *cli) *cobra.Command {
@@ -50,14 +51,14 @@ func rollKey(s string) (*apiv1.Key, error) {
 	if !strings.Contains(s, "/") {
 		s = "pinneddeployment/" + s
 	}
-	key, err := oneObject([]string{s})
+	key, err := api.ParseKey(s)
 	if err != nil {
 		return nil, err
 	}
-	if key.GetKind() != "PinnedDeployment" {
+	if key.Kind != "PinnedDeployment" {
 		return nil, api.Errorf(api.Invalid, "%s is no deployment; only a PinnedDeployment rolls from one template to the next", s)
 	}
-	return key, nil
+	return client.KeyTo(key), nil
 }
 
 // rollEdit is the one write that each roll is.

@@ -25,7 +25,7 @@ func rollbackCommand(c *cli) *cobra.Command {
 			req := &apiv1.RollbackRequest{To: to, Message: note, Author: c.author()}
 			if changeSetName.MatchString(args[0]) {
 				req.ChangeSet = args[0]
-			} else if key, err := oneObject(args); err != nil {
+			} else if key, err := c.oneObject(cmd.Context(), args); err != nil {
 				return err
 			} else {
 				req.Key = key

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -30,7 +31,7 @@ func switchCommand(c *cli) *cobra.Command {
 		},
 		ValidArgsFunction: c.completeSwitch,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := oneObject(args)
+			key, err := c.oneObject(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -38,7 +39,7 @@ func switchCommand(c *cli) *cobra.Command {
 				Kind: apiv1.EditKind_EDIT_KIND_PATCH, Key: key, Fields: api.Fields{targetField: api.Str(args[1])}, MustExist: true,
 			}
 			note := "switch to " + args[1]
-			switch _, skips := api.FieldOf(key.GetKind(), skipField); {
+			switch _, skips := c.fieldOf(cmd.Context(), key.GetKind(), skipField); {
 			case len(skip) > 0:
 				edit.Fields[skipField] = api.List(skip...)
 				note += ", skip " + strings.Join(skip, ", ")
@@ -53,7 +54,18 @@ func switchCommand(c *cli) *cobra.Command {
 }
 
 // targetsOf lists the targets of a kind that people can switch to.
-func targetsOf(kind string) []string {
-	f, _ := api.FieldOf(kind, targetField)
+func (c *cli) targetsOf(ctx context.Context, kind string) []string {
+	f, _ := c.fieldOf(ctx, kind, targetField)
 	return f.Enum
+}
+
+func (c *cli) fieldOf(ctx context.Context, kind, path string) (api.Field, bool) {
+	if f, ok := api.Builtin().FieldOf(kind, path); ok {
+		return f, true
+	}
+	all, err := c.catalog(ctx)
+	if err != nil {
+		return api.Field{}, false
+	}
+	return all.FieldOf(kind, path)
 }

@@ -20,7 +20,7 @@ func verifyCommand(c *cli) *cobra.Command {
 			req := &apiv1.VerifyRequest{}
 			if len(args) == 1 {
 				req.Kind = args[0]
-				if k, ok := api.KindByName(args[0]); ok {
+				if k, ok := c.kind(cmd.Context(), args[0]); ok {
 					req.Kind = k.Name
 				}
 			}

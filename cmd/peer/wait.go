@@ -29,7 +29,7 @@ func waitCommand(c *cli) *cobra.Command {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			for _, a := range args {
-				key, err := oneObject([]string{a})
+				key, err := c.oneObject(cmd.Context(), []string{a})
 				if err != nil {
 					return err
 				}

@@ -42,8 +42,9 @@ func Rules() []Rule {
 		{Of: "lifecycle", Own: []string{"api"}},
 		{Of: "sched", Own: []string{"api"}},
 		{Of: "quorum", Own: []string{"crdt"}},
+		{Of: "rules", Own: []string{"api"}, Libraries: []string{"cel.dev/cel-go"}},
 		{Of: "loops", Own: []string{"api", "lifecycle", "sched", "netstack", "netstack/service", "netstack/policy"}},
-		{Of: "peer", Own: []string{"api", "crdt", "identity", "lifecycle", "sched", "loops", "quorum"}},
+		{Of: "peer", Own: []string{"api", "crdt", "identity", "lifecycle", "sched", "loops", "quorum", "rules"}},
 		{Of: "sim", Own: []string{"peer", "api", "crdt", "identity", "lifecycle", "quorum", "sched", "loops", "netstack"}},
 		// The network: plans, algorithms, and what applies them to a kernel.
 		{Of: "netstack", Own: []string{"api"}},

@@ -11,7 +11,7 @@ import (
 // Pure are the packages that must give the same result for the same input, on every
 // peer and in every replay of a simulation.
 func Pure() []string {
-	return []string{"api", "crdt", "identity", "lifecycle", "sched", "quorum", "loops", "peer", "netstack", "netstack/xlat", "netstack/dns64"}
+	return []string{"api", "crdt", "identity", "lifecycle", "sched", "quorum", "rules", "loops", "peer", "netstack", "netstack/xlat", "netstack/dns64"}
 }
 
 // Impure are the files of pure packages that meet the world for the rest.

@@ -1,0 +1,27 @@
+package client
+
+import (
+	"context"
+
+	"starling.dev/starling/api"
+	apiv1 "starling.dev/starling/api/v1"
+)
+
+// Catalog returns the tables of all kinds that the peer knows: the built-in ones, and
+// those that people defined.
+func (c *Client) Catalog(ctx context.Context) (*api.Catalog, error) {
+	got, err := c.Get(ctx, &apiv1.GetRequest{Kind: "Kind"})
+	if err != nil {
+		return nil, AsError(err)
+	}
+	var own []api.Kind
+	for _, o := range got.GetObjects() {
+		if o.GetKey().GetKind() != "Kind" {
+			continue
+		}
+		if k, ok := api.DefineKind(o.GetKey().GetName(), o.GetFields()); ok {
+			own = append(own, k)
+		}
+	}
+	return api.Builtin().With(own...), nil
+}

@@ -1,0 +1,208 @@
+package peer
+
+import (
+	"maps"
+	"slices"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/lifecycle"
+	"starling.dev/starling/loops"
+	"starling.dev/starling/rules"
+)
+
+// kindKind is the kind of the objects that define kinds.
+const kindKind = "Kind"
+
+// ownKind is a kind that a Kind object defines.
+type ownKind struct {
+	table api.Kind
+	kind  Kind
+	fault string // why the Kind does not hold together; empty if it does
+}
+
+// defineOwn compiles a Kind object, defaults filled in; it is false where no kind can have
+// the name. A kind that does not hold together takes objects and does nothing for them.
+func defineOwn(o *lifecycle.Object) (ownKind, bool) {
+	table, ok := api.DefineKind(o.Key.Name, o.Fields)
+	if !ok {
+		return ownKind{}, false
+	}
+	own := ownKind{table: table}
+	set, problems := rules.Compile(table, o.Fields)
+	targets, list := loops.Own(table.Name, o.Fields)
+	graph, err := lifecycle.NewGraph(table.Name, targets, list)
+	if err != nil {
+		own.fault = err.Error()
+	} else if len(problems) > 0 {
+		own.fault = problems[0].String()
+	}
+	catalog := api.Builtin().With(table)
+	own.kind = Kind{
+		Graph: graph,
+		Compose: func(foreign []lifecycle.Loop) (*lifecycle.Graph, error) {
+			return lifecycle.NewGraph(table.Name, targets, joinLoops(list, foreign))
+		},
+		Effective: func(f api.Fields) api.Fields { return catalog.Effective(table.Name, f) },
+		Validate: func(f api.Fields) []api.Problem {
+			if problems := catalog.Validate(table.Name, f); len(problems) > 0 {
+				return problems
+			}
+			return set.Check(f)
+		},
+		Goal: func(f api.Fields) string { return f.String("lifecycle.target") },
+	}
+	if own.fault != "" {
+		own.kind = own.unfit(own.fault)
+	}
+	return own, true
+}
+
+// unfit is the kind with a lifecycle in which every object waits, for the reason given.
+func (o ownKind) unfit(why string) Kind {
+	targets, list := loops.Unfit(o.table.Name, why)
+	graph, err := lifecycle.NewGraph(o.table.Name, targets, list)
+	if err != nil {
+		panic("unreachable: the lifecycle of what does not fit is fixed: " + err.Error())
+	}
+	kind := o.kind
+	kind.Graph, kind.Compose = graph, nil
+	return kind
+}
+
+// joinLoops adds the steps of foreign loops to a kind's own, which may be of the same loops.
+func joinLoops(own, foreign []lifecycle.Loop) []lifecycle.Loop {
+	all := slices.Clone(own)
+	for _, l := range foreign {
+		for i, s := range l.Steps {
+			h := loops.Hook{Kind: l.Kind, Loop: l.Name, Step: s}
+			if i == 0 {
+				h.Claims = l.Claims
+			}
+			all = loops.AddStep(all, h)
+		}
+	}
+	return all
+}
+
+// checkKind is what Kind objects are valid by: their table, and what only a peer can
+// compile.
+func checkKind(f api.Fields) []api.Problem {
+	if problems := api.Validate(kindKind, f); len(problems) > 0 {
+		return problems
+	}
+	f = api.Effective(kindKind, f)
+	table, ok := api.DefineKind("x", f)
+	if !ok {
+		panic("unreachable: x is free, and may be the name of a kind")
+	}
+	if _, problems := rules.Compile(table, f); len(problems) > 0 {
+		return problems
+	}
+	targets, list := loops.Own(table.Name, f)
+	if _, err := lifecycle.NewGraph(table.Name, targets, list); err != nil {
+		return []api.Problem{{Path: "spec.steps", Message: err.Error()}}
+	}
+	return nil
+}
+
+// define takes over what a Kind object says.
+func (e *engine) define(t *tracked) {
+	e.stale = true
+	if t.snap == nil {
+		return
+	}
+	if own, ok := defineOwn(t.snap); ok {
+		e.own[own.table.Name] = own
+	}
+}
+
+// applicants are all Kinds and Steps, those that were deleted as well.
+func (e *engine) applicants() []applicant {
+	var all []applicant
+	for _, t := range e.objects {
+		if (t.ref.Kind == kindKind || t.ref.Kind == kindStep) && t.snap != nil {
+			all = append(all, applicant{t.snap, e.bornAt(t.ref)})
+		}
+	}
+	return all
+}
+
+// registered brings the kinds up to date with Kinds and Steps, and has every object of a
+// kind that is another now looked at: some may have been here before their Kind.
+func (e *engine) registered() *registration {
+	if !e.stale {
+		return e.reg
+	}
+	e.stale = false
+	old := e.reg
+	e.reg = register(e.c.cfg.Kinds, e.own, e.tables(e.own, nil), e.applicants())
+	for _, ref := range slices.SortedFunc(maps.Keys(e.objects), compareRefs) {
+		if ref.Kind == kindKind || ref.Kind == kindStep {
+			if old.misfits[ref] != e.reg.misfits[ref] {
+				e.decideAgain(e.objects[ref], "register")
+			}
+		}
+	}
+	for _, name := range sortedKeys(e.reg.kinds) {
+		if old.kinds[name].signature != e.reg.kinds[name].signature {
+			e.recompose(name)
+		}
+	}
+	return e.reg
+}
+
+// recompose gives the objects of a kind what the kind is now.
+func (e *engine) recompose(name string) {
+	kind := e.reg.kinds[name].kind
+	_, own := e.own[name]
+	for _, t := range e.objects {
+		if t.ref.Kind != name {
+			continue
+		}
+		if t.kind = kind; own {
+			t.folded = nil // its defaults may be others now
+		}
+		e.mark(t.ref)
+	}
+	e.sortQueue()
+	if !own {
+		return
+	}
+	for _, o := range e.c.journal.state.Objects(name) {
+		e.changed(o.Ref())
+	}
+}
+
+// tables is the catalog of the kinds that there are: a Kind is, or it was deleted while a
+// partition kept objects of its kind from being seen.
+func (e *engine) tables(own map[string]ownKind, fresh []applicant) *api.Catalog {
+	var tables []api.Kind
+	for _, name := range sortedKeys(own) {
+		made := slices.ContainsFunc(fresh, func(a applicant) bool { return a.object.Key == api.KindObject(name) })
+		if made || e.alive(name) || len(e.list(name)) > 0 {
+			tables = append(tables, own[name].table)
+		}
+	}
+	return api.Builtin().With(tables...)
+}
+
+// alive reports whether the Kind that defines a kind is there and not deleted.
+func (e *engine) alive(name string) bool {
+	t := e.objects[crdt.Ref(api.KindObject(name))]
+	return t != nil && t.snap != nil && !t.snap.Deleted
+}
+
+// Catalog holds the tables of all kinds that there are.
+func (c *Core) Catalog() *api.Catalog { return c.engine.reg.catalog }
+
+// staying lists the objects of a kind that are not being deleted.
+func (e *engine) staying(kind string) []*tracked {
+	var list []*tracked
+	for _, o := range e.list(kind) {
+		if !o.Deleted {
+			list = append(list, e.objects[crdt.Ref(o.Key)])
+		}
+	}
+	return list
+}
