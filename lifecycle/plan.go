@@ -3,8 +3,6 @@ package lifecycle
 import (
 	"maps"
 	"slices"
-
-	"starling.dev/starling/api"
 )
 
 // PlanStep says what an edit does to one step.
@@ -35,7 +33,9 @@ func (g *Graph) Plan(before, after *Object, goal string, env Env, view View, der
 		needed = n.pulls
 	}
 	p := &planner{g: g, before: derive(before), after: derive(g.without(after, needed)), env: env, derive: derive}
-	p.old, p.reads = g.read(p.before), g.read(p.after)
+	p.old = g.read(p.before)
+	p.reads = p.old.clone()
+	p.reads.read(g, p.after)
 	p.view = &foresight{View: view}
 	var steps []PlanStep
 	for i := range needed.all {
@@ -117,12 +117,11 @@ func (p *planner) up(n *node) PlanStep {
 		s.Machine = r.Executor
 		return s
 	}
-	fields := p.reads.fieldsOf(n.at)
 	s.Action = "run"
 	if r.Phase == PhaseDone {
 		s.Action = "rerun"
 	}
-	s.Because = changed(p.old.fieldsOf(n.at), fields)
+	s.Because = changed(p.old, p.reads, n.at)
 	if r.Phase == PhaseDone && p.moves(n, &r) && !slices.Contains(s.Because, machineField) {
 		s.Because = append(s.Because, machineField)
 	}
@@ -185,19 +184,25 @@ func unquote(v string) string {
 	return v
 }
 
-// changed lists the paths whose values differ, sorted.
-func changed(a, b api.Fields) []string {
-	var paths []string
-	for path, v := range a {
-		if w, ok := b[path]; !ok || v != w {
-			paths = append(paths, path)
+// changed lists the paths whose values differ for a reader, sorted.
+func changed(before, after *Memo, reader int) (paths []string) {
+	a, b := before.all, after.all
+	note := func(f *readField) {
+		if f.readers.has(reader) && (len(paths) == 0 || paths[len(paths)-1] != f.path) {
+			paths = append(paths, f.path)
 		}
 	}
-	for path := range b {
-		if _, ok := a[path]; !ok {
-			paths = append(paths, path)
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].compare(b[0]) < 0:
+			note(&a[0])
+			a = a[1:]
+		case len(a) == 0 || b[0].compare(a[0]) < 0:
+			note(&b[0])
+			b = b[1:]
+		default:
+			a, b = a[1:], b[1:]
 		}
 	}
-	slices.Sort(paths)
 	return paths
 }

@@ -112,6 +112,8 @@ func (f readField) compare(o readField) int {
 	return strings.Compare(f.value, o.value)
 }
 
+func (f readField) comparePath(path string) int { return strings.Compare(f.path, path) }
+
 // read sorts out who reads which of the object's fields.
 func (g *Graph) read(o *Object) *Memo {
 	m := &Memo{}
@@ -125,9 +127,10 @@ func (m *Memo) read(g *Graph, o *Object) {
 		*m = Memo{graph: g, hashes: make([]keptHash, g.readers)}
 	}
 	if m.fields == nil || !sameMap(m.fields, o.Fields) {
-		m.fields, m.base = o.Fields, appendFields(make([]readField, 0, len(o.Fields)), o.Fields)
-		slices.SortFunc(m.base, readField.compare)
-		m.resolve(m.base)
+		m.fields, m.base = o.Fields, m.sorted(o.Fields)
+	}
+	if m.rest == nil {
+		m.rest = make([]readField, 0, 2*len(o.Results)+len(o.Derived))
 	}
 	m.rest = appendFields(m.rest[:0], o.Derived)
 	for _, result := range o.Results {
@@ -135,9 +138,41 @@ func (m *Memo) read(g *Graph, o *Object) {
 	}
 	slices.SortFunc(m.rest, readField.compare)
 	m.resolve(m.rest)
-	next := merge(m.spare[:0], m.base, m.rest)
+	next := merge(slices.Grow(m.spare[:0], len(m.base)+len(m.rest)), m.base, m.rest)
 	m.kept &^= differing(m.all, next)
 	m.all, m.spare = next, m.all
+}
+
+// sorted lists fields with their readers, by path. Most are as they were before, so that
+// they need not be sorted again.
+func (m *Memo) sorted(fields api.Fields) []readField {
+	list := make([]readField, 0, len(fields))
+	for i := range m.base {
+		if f := &m.base[i]; len(list) < len(fields) {
+			if value, ok := fields[f.path]; ok {
+				list = append(list, readField{f.path, value, f.readers})
+			}
+		}
+	}
+	if len(list) == len(fields) {
+		return list
+	}
+	known := list
+	for path, value := range fields {
+		if _, found := slices.BinarySearchFunc(known, path, readField.comparePath); !found {
+			list = append(list, readField{path, value, m.graph.reads.readers(path)})
+		}
+	}
+	slices.SortFunc(list, readField.compare)
+	return list
+}
+
+// clone returns a memo that goes on from what m knows.
+func (m *Memo) clone() *Memo {
+	return &Memo{
+		graph: m.graph, fields: m.fields, base: m.base, all: slices.Clone(m.all),
+		kept: m.kept, hashes: slices.Clone(m.hashes),
+	}
 }
 
 // sameMap reports whether both are one map, not only equal.
@@ -209,6 +244,9 @@ func (m *Memo) hash(reader int, place string) [32]byte {
 	k := &m.hashes[reader]
 	if m.kept.has(reader) && k.place == place {
 		return k.sum
+	}
+	if m.buffer == nil {
+		m.buffer = make([]byte, 0, 1024)
 	}
 	b := appendText(m.buffer[:0], place)
 	for i := range m.all {

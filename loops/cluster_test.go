@@ -218,8 +218,7 @@ func (l *life) goal() string { return l.o.Fields.String("lifecycle.target") }
 
 func (l *life) derived(o *lifecycle.Object) *lifecycle.Object {
 	next := *o
-	next.Fields = o.Fields.Clone()
-	maps.Copy(next.Fields, l.derive(o, l.cluster))
+	next.Derived = l.derive(o, l.cluster)
 	return &next
 }
 

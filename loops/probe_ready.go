@@ -35,6 +35,9 @@ var gates = []string{api.ProbeStartup, api.ProbeReadiness}
 // deriveProbed adds, below "probed.", the run of each container that readiness is
 // asked of: when it starts anew, the step ready has to be run again.
 func deriveProbed(o *lifecycle.Object, fields api.Fields) {
+	if !hasProbes(o.Fields) {
+		return
+	}
 	var status api.Fields
 	for _, container := range o.Fields.Keys("spec.containers") {
 		probes := o.Fields.Keys(api.Child("spec.containers", container) + ".probes")
@@ -46,6 +49,16 @@ func deriveProbed(o *lifecycle.Object, fields api.Fields) {
 		}
 		fields[api.Child("probed", container)] = api.Str(Generation(status, container))
 	}
+}
+
+// hasProbes tells at once the many pods without any probe.
+func hasProbes(f api.Fields) bool {
+	for path := range f {
+		if strings.Contains(path, ".probes.") {
+			return true
+		}
+	}
+	return false
 }
 
 // ready decides whether a pod can do its work: when it runs, and every container's
