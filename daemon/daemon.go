@@ -115,7 +115,7 @@ func (d *Daemon) buildLoop(context.Context) (err error) {
 		Open: o.open, Transport: lazyTransport{d}, Host: h, Verifier: d.verifier, Logger: d.cfg.Logger.With("part", "core"),
 		Boot: oci.BootTime,
 	})
-	d.add(d.loop, named("volumes", h.volumes.Run), named("exits", d.watchExits), named("network repair", d.network.Run), named("sweep", d.sweep), d.prober())
+	d.add(d.loop, named("volumes", h.volumes.Run), named("exits", d.watchExits), named("network repair", d.network.Run), named("sweep", d.sweep), named("images", d.collectImages), d.prober())
 	return err
 }
 
@@ -157,7 +157,7 @@ func (t task) String() string                { return t.name }
 // serverConfig is what the API server needs of this peer.
 func (d *Daemon) serverConfig() server.Config {
 	return server.Config{
-		Loop: d.loop, Runtime: serverRuntime{d.runtime}, Network: serverNetwork{d}, Members: d.transport,
+		Loop: d.loop, Runtime: serverRuntime{d.runtime, d.neededImages}, Network: serverNetwork{d}, Members: d.transport,
 		Key: d.home.key, Addresses: d.joinAddresses, Logger: d.cfg.Logger.With("part", "api"), Programs: d.programs,
 	}
 }

@@ -93,7 +93,10 @@ func (d *Daemon) watchExits(ctx context.Context) error {
 }
 
 // serverRuntime is the runtime as the API server sees it.
-type serverRuntime struct{ *oci.Runtime }
+type serverRuntime struct {
+	*oci.Runtime
+	need oci.Need
+}
 
 func (r serverRuntime) List(ctx context.Context) ([]oci.Image, error) { return r.Images().List(ctx) }
 
@@ -125,6 +128,14 @@ func (n serverNetwork) Dial(ctx context.Context, podID string, port uint16) (net
 
 func (r serverRuntime) Import(ctx context.Context, in io.Reader) ([]oci.Image, error) {
 	return r.Images().Import(ctx, in)
+}
+
+func (r serverRuntime) Discard(ctx context.Context, ref string) (oci.Image, error) {
+	return r.Images().Discard(ctx, ref, r.need)
+}
+
+func (r serverRuntime) Prune(ctx context.Context) ([]oci.Image, error) {
+	return r.Images().Collect(ctx, r.need, 0)
 }
 
 func (r serverRuntime) Export(ctx context.Context, ref string, w io.Writer) error {

@@ -35,17 +35,17 @@ type Image struct {
 // images in it ready to run. It returns them by name; an archive without a named
 // image is refused.
 func (i *Images) Import(ctx context.Context, r io.Reader) ([]Image, error) {
-	loaded, err := i.load(i.in(ctx), r)
+	loaded, err := i.load(i.in(ctx), r, map[string]string{labelLoaded: "yes"})
 	if err != nil {
 		return nil, err
 	}
 	return i.describe(i.in(ctx), loaded)
 }
 
-// load is Import within containerd's own types.
-func (i *Images) load(ctx context.Context, r io.Reader) ([]images.Image, error) {
+// load is Import within containerd's own types; it labels the images.
+func (i *Images) load(ctx context.Context, r io.Reader, labels map[string]string) ([]images.Image, error) {
 	source := &sourceReader{r: r}
-	loaded, err := i.client.Import(ctx, source, containerd.WithSkipMissing(), containerd.WithAllPlatforms(true))
+	loaded, err := i.client.Import(ctx, source, containerd.WithSkipMissing(), containerd.WithAllPlatforms(true), containerd.WithImageLabels(labels))
 	switch {
 	case source.err != nil:
 		return nil, fmt.Errorf("read the image archive: %w", source.err)

@@ -46,17 +46,28 @@ func (i *Images) Ensure(ctx context.Context, given string) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	image, err := i.held(ctx, ref)
+	image, err := i.settleHeld(ctx, ref)
 	if errdefs.IsNotFound(err) {
-		image, err = i.bring(ctx, ref)
-	}
-	if err == nil {
-		err = i.settleImage(ctx, ref, image)
+		if _, err = i.bring(ctx, ref); err == nil {
+			image, err = i.settleHeld(ctx, ref)
+		}
 	}
 	if err != nil {
 		return "", i.explain(ref, err)
 	}
 	return image.Target().Digest.String(), nil
+}
+
+// settleHeld settles an image that is here. It can't be collected meanwhile, and whoever
+// collects afterwards knows of the pod that it is for.
+func (i *Images) settleHeld(ctx context.Context, ref imageRef) (containerd.Image, error) {
+	i.collecting.RLock()
+	defer i.collecting.RUnlock()
+	image, err := i.held(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return image, i.settleImage(ctx, ref, image)
 }
 
 // held returns the image if all that this machine's platform needs of it is here.
@@ -98,7 +109,7 @@ func (i *Images) fetch(ctx context.Context, ref imageRef) (containerd.Image, err
 	defer cancel()
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(i.cfg.Fetcher.Fetch(ctx, ref.name, w)) }()
-	_, err := i.load(ctx, r)
+	_, err := i.load(ctx, r, nil)
 	r.CloseWithError(errors.Join(err, io.ErrClosedPipe))
 	if err != nil {
 		return nil, fmt.Errorf("fetch image %s: %w", ref.given, err)
@@ -121,7 +132,7 @@ func (i *Images) unpack(ctx context.Context, ref imageRef, image containerd.Imag
 // pin gives the image a second name by digest, so that a pod that recorded the digest
 // finds it after the tag has moved on, and nothing collects it meanwhile.
 func (i *Images) pin(ctx context.Context, ref imageRef, image images.Image) error {
-	image.Name = ref.pinned(image.Target.Digest.String())
+	image.Name, image.Labels = ref.pinned(image.Target.Digest.String()), nil
 	_, err := i.client.ImageService().Create(ctx, image)
 	if err != nil && !errdefs.IsAlreadyExists(err) {
 		return fmt.Errorf("keep image %s: %w", ref.given, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	containerd "github.com/containerd/containerd/v2/client"
@@ -19,6 +20,9 @@ type Runtime struct {
 	// pods serialises what changes a pod, by pod ID; refs what brings an image, by
 	// reference.
 	pods, refs keyedMutex
+	// collecting keeps images from being collected while one that is here is settled for
+	// a pod. Taken after refs.
+	collecting sync.RWMutex
 	board      exitBoard
 }
 

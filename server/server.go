@@ -29,6 +29,9 @@ type Runtime interface {
 	// Export writes an image that this machine holds, or fails with oci.ErrNotHeld
 	// before it has written anything.
 	Export(ctx context.Context, ref string, w io.Writer) error
+	// Discard removes one image, unless something needs it; Prune all that nothing needs.
+	Discard(ctx context.Context, ref string) (oci.Image, error)
+	Prune(ctx context.Context) ([]oci.Image, error)
 }
 
 // Network is what the server needs of the machine's network.

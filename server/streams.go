@@ -253,6 +253,36 @@ func (s *Server) LoadImage(ctx context.Context, in *connect.ClientStream[apiv1.I
 	})
 }
 
+// RemoveImages takes images away from this machine.
+func (s *Server) RemoveImages(ctx context.Context, req *apiv1.RemoveImagesRequest) (*apiv1.ImagesResponse, error) {
+	if err := s.locals("removing an image"); err != nil {
+		return nil, err
+	}
+	gone, err := s.removeImages(ctx, req.GetRefs())
+	if err != nil {
+		return nil, wire(err)
+	}
+	out := &apiv1.ImagesResponse{}
+	return out, s.read(ctx, func(c *peer.Core) *api.Error {
+		out.View, out.Images = view(c), imagesTo(c.Self().Name, gone)
+		return nil
+	})
+}
+
+func (s *Server) removeImages(ctx context.Context, refs []string) (gone []oci.Image, err error) {
+	if len(refs) == 0 {
+		return s.cfg.Runtime.Prune(ctx)
+	}
+	for _, ref := range refs {
+		image, err := s.cfg.Runtime.Discard(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		gone = append(gone, image)
+	}
+	return gone, nil
+}
+
 // ExportImage sends an image that this machine holds to another.
 func (s *Server) ExportImage(ctx context.Context, req *apiv1.ExportImageRequest, out *connect.ServerStream[apiv1.ImageChunk]) error {
 	w := bufio.NewWriterSize(writerFunc(func(b []byte) (int, error) {

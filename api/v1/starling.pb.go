@@ -3262,6 +3262,50 @@ func (x *ExportImageRequest) GetRef() string {
 	return ""
 }
 
+type RemoveImagesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Refs          []string               `protobuf:"bytes,1,rep,name=refs,proto3" json:"refs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveImagesRequest) Reset() {
+	*x = RemoveImagesRequest{}
+	mi := &file_starling_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveImagesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveImagesRequest) ProtoMessage() {}
+
+func (x *RemoveImagesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveImagesRequest.ProtoReflect.Descriptor instead.
+func (*RemoveImagesRequest) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *RemoveImagesRequest) GetRefs() []string {
+	if x != nil {
+		return x.Refs
+	}
+	return nil
+}
+
 type ImagesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -3270,7 +3314,7 @@ type ImagesRequest struct {
 
 func (x *ImagesRequest) Reset() {
 	*x = ImagesRequest{}
-	mi := &file_starling_proto_msgTypes[44]
+	mi := &file_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3282,7 +3326,7 @@ func (x *ImagesRequest) String() string {
 func (*ImagesRequest) ProtoMessage() {}
 
 func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[44]
+	mi := &file_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3295,7 +3339,7 @@ func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesRequest.ProtoReflect.Descriptor instead.
 func (*ImagesRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{44}
+	return file_starling_proto_rawDescGZIP(), []int{45}
 }
 
 type Image struct {
@@ -3310,7 +3354,7 @@ type Image struct {
 
 func (x *Image) Reset() {
 	*x = Image{}
-	mi := &file_starling_proto_msgTypes[45]
+	mi := &file_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3322,7 +3366,7 @@ func (x *Image) String() string {
 func (*Image) ProtoMessage() {}
 
 func (x *Image) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[45]
+	mi := &file_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3335,7 +3379,7 @@ func (x *Image) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Image.ProtoReflect.Descriptor instead.
 func (*Image) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{45}
+	return file_starling_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Image) GetName() string {
@@ -3376,7 +3420,7 @@ type ImagesResponse struct {
 
 func (x *ImagesResponse) Reset() {
 	*x = ImagesResponse{}
-	mi := &file_starling_proto_msgTypes[46]
+	mi := &file_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3388,7 +3432,7 @@ func (x *ImagesResponse) String() string {
 func (*ImagesResponse) ProtoMessage() {}
 
 func (x *ImagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[46]
+	mi := &file_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3401,7 +3445,7 @@ func (x *ImagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesResponse.ProtoReflect.Descriptor instead.
 func (*ImagesResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{46}
+	return file_starling_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ImagesResponse) GetImages() []*Image {
@@ -3426,7 +3470,7 @@ type DoctorRequest struct {
 
 func (x *DoctorRequest) Reset() {
 	*x = DoctorRequest{}
-	mi := &file_starling_proto_msgTypes[47]
+	mi := &file_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3438,7 +3482,7 @@ func (x *DoctorRequest) String() string {
 func (*DoctorRequest) ProtoMessage() {}
 
 func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[47]
+	mi := &file_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3451,7 +3495,7 @@ func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorRequest.ProtoReflect.Descriptor instead.
 func (*DoctorRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{47}
+	return file_starling_proto_rawDescGZIP(), []int{48}
 }
 
 type Finding struct {
@@ -3465,7 +3509,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_starling_proto_msgTypes[48]
+	mi := &file_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3477,7 +3521,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[48]
+	mi := &file_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3490,7 +3534,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{48}
+	return file_starling_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Finding) GetWhat() string {
@@ -3524,7 +3568,7 @@ type DoctorResponse struct {
 
 func (x *DoctorResponse) Reset() {
 	*x = DoctorResponse{}
-	mi := &file_starling_proto_msgTypes[49]
+	mi := &file_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3536,7 +3580,7 @@ func (x *DoctorResponse) String() string {
 func (*DoctorResponse) ProtoMessage() {}
 
 func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[49]
+	mi := &file_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3549,7 +3593,7 @@ func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorResponse.ProtoReflect.Descriptor instead.
 func (*DoctorResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{49}
+	return file_starling_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DoctorResponse) GetFindings() []*Finding {
@@ -3574,7 +3618,7 @@ type DebugRequest struct {
 
 func (x *DebugRequest) Reset() {
 	*x = DebugRequest{}
-	mi := &file_starling_proto_msgTypes[50]
+	mi := &file_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3586,7 +3630,7 @@ func (x *DebugRequest) String() string {
 func (*DebugRequest) ProtoMessage() {}
 
 func (x *DebugRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[50]
+	mi := &file_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3599,7 +3643,7 @@ func (x *DebugRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugRequest.ProtoReflect.Descriptor instead.
 func (*DebugRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{50}
+	return file_starling_proto_rawDescGZIP(), []int{51}
 }
 
 type DebugResponse struct {
@@ -3613,7 +3657,7 @@ type DebugResponse struct {
 
 func (x *DebugResponse) Reset() {
 	*x = DebugResponse{}
-	mi := &file_starling_proto_msgTypes[51]
+	mi := &file_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3625,7 +3669,7 @@ func (x *DebugResponse) String() string {
 func (*DebugResponse) ProtoMessage() {}
 
 func (x *DebugResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[51]
+	mi := &file_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3638,7 +3682,7 @@ func (x *DebugResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugResponse.ProtoReflect.Descriptor instead.
 func (*DebugResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{51}
+	return file_starling_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *DebugResponse) GetStateHash() string {
@@ -3672,7 +3716,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_starling_proto_msgTypes[52]
+	mi := &file_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3684,7 +3728,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[52]
+	mi := &file_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3697,7 +3741,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{52}
+	return file_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *AttachRequest) GetLoop() string {
@@ -3738,7 +3782,7 @@ type LoopStep struct {
 
 func (x *LoopStep) Reset() {
 	*x = LoopStep{}
-	mi := &file_starling_proto_msgTypes[53]
+	mi := &file_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3750,7 +3794,7 @@ func (x *LoopStep) String() string {
 func (*LoopStep) ProtoMessage() {}
 
 func (x *LoopStep) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[53]
+	mi := &file_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3763,7 +3807,7 @@ func (x *LoopStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoopStep.ProtoReflect.Descriptor instead.
 func (*LoopStep) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{53}
+	return file_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *LoopStep) GetName() string {
@@ -3894,7 +3938,7 @@ type StepCall struct {
 
 func (x *StepCall) Reset() {
 	*x = StepCall{}
-	mi := &file_starling_proto_msgTypes[54]
+	mi := &file_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3906,7 +3950,7 @@ func (x *StepCall) String() string {
 func (*StepCall) ProtoMessage() {}
 
 func (x *StepCall) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[54]
+	mi := &file_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3919,7 +3963,7 @@ func (x *StepCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepCall.ProtoReflect.Descriptor instead.
 func (*StepCall) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{54}
+	return file_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *StepCall) GetSession() string {
@@ -4030,7 +4074,7 @@ type StepResult struct {
 
 func (x *StepResult) Reset() {
 	*x = StepResult{}
-	mi := &file_starling_proto_msgTypes[55]
+	mi := &file_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4042,7 +4086,7 @@ func (x *StepResult) String() string {
 func (*StepResult) ProtoMessage() {}
 
 func (x *StepResult) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[55]
+	mi := &file_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4055,7 +4099,7 @@ func (x *StepResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepResult.ProtoReflect.Descriptor instead.
 func (*StepResult) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{55}
+	return file_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *StepResult) GetSession() string {
@@ -4132,7 +4176,7 @@ type ChildSpec struct {
 
 func (x *ChildSpec) Reset() {
 	*x = ChildSpec{}
-	mi := &file_starling_proto_msgTypes[56]
+	mi := &file_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4144,7 +4188,7 @@ func (x *ChildSpec) String() string {
 func (*ChildSpec) ProtoMessage() {}
 
 func (x *ChildSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[56]
+	mi := &file_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4157,7 +4201,7 @@ func (x *ChildSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChildSpec.ProtoReflect.Descriptor instead.
 func (*ChildSpec) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{56}
+	return file_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ChildSpec) GetSlot() uint32 {
@@ -4182,7 +4226,7 @@ type FinishResponse struct {
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_starling_proto_msgTypes[57]
+	mi := &file_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4194,7 +4238,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[57]
+	mi := &file_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4207,7 +4251,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{57}
+	return file_starling_proto_rawDescGZIP(), []int{58}
 }
 
 type VerifyRequest struct {
@@ -4220,7 +4264,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_starling_proto_msgTypes[58]
+	mi := &file_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4232,7 +4276,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[58]
+	mi := &file_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4245,7 +4289,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{58}
+	return file_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *VerifyRequest) GetKind() string {
@@ -4274,7 +4318,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_starling_proto_msgTypes[59]
+	mi := &file_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4286,7 +4330,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[59]
+	mi := &file_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4299,7 +4343,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{59}
+	return file_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *VerifyResponse) GetProof() string {
@@ -4616,7 +4660,9 @@ const file_starling_proto_rawDesc = "" +
 	"ImageChunk\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\"&\n" +
 	"\x12ExportImageRequest\x12\x10\n" +
-	"\x03ref\x18\x01 \x01(\tR\x03ref\"\x0f\n" +
+	"\x03ref\x18\x01 \x01(\tR\x03ref\")\n" +
+	"\x13RemoveImagesRequest\x12\x12\n" +
+	"\x04refs\x18\x01 \x03(\tR\x04refs\"\x0f\n" +
 	"\rImagesRequest\"a\n" +
 	"\x05Image\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
@@ -4720,7 +4766,7 @@ const file_starling_proto_rawDesc = "" +
 	"\x15EDIT_KIND_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fEDIT_KIND_APPLY\x10\x01\x12\x13\n" +
 	"\x0fEDIT_KIND_PATCH\x10\x02\x12\x14\n" +
-	"\x10EDIT_KIND_DELETE\x10\x032\xfd\v\n" +
+	"\x10EDIT_KIND_DELETE\x10\x032\xcc\f\n" +
 	"\bStarling\x12>\n" +
 	"\x05Apply\x12\x19.starling.v1.ApplyRequest\x1a\x1a.starling.v1.ApplyResponse\x12<\n" +
 	"\x04Plan\x12\x19.starling.v1.ApplyRequest\x1a\x19.starling.v1.PlanResponse\x12D\n" +
@@ -4739,7 +4785,8 @@ const file_starling_proto_rawDesc = "" +
 	"\rRemoveMachine\x12!.starling.v1.RemoveMachineRequest\x1a\".starling.v1.RemoveMachineResponse\x12C\n" +
 	"\tLoadImage\x12\x17.starling.v1.ImageChunk\x1a\x1b.starling.v1.ImagesResponse(\x01\x12A\n" +
 	"\x06Images\x12\x1a.starling.v1.ImagesRequest\x1a\x1b.starling.v1.ImagesResponse\x12I\n" +
-	"\vExportImage\x12\x1f.starling.v1.ExportImageRequest\x1a\x17.starling.v1.ImageChunk0\x01\x12A\n" +
+	"\vExportImage\x12\x1f.starling.v1.ExportImageRequest\x1a\x17.starling.v1.ImageChunk0\x01\x12M\n" +
+	"\fRemoveImages\x12 .starling.v1.RemoveImagesRequest\x1a\x1b.starling.v1.ImagesResponse\x12A\n" +
 	"\x06Doctor\x12\x1a.starling.v1.DoctorRequest\x1a\x1b.starling.v1.DoctorResponse\x12A\n" +
 	"\x06Verify\x12\x1a.starling.v1.VerifyRequest\x1a\x1b.starling.v1.VerifyResponse\x12=\n" +
 	"\x06Attach\x12\x1a.starling.v1.AttachRequest\x1a\x15.starling.v1.StepCall0\x01\x12>\n" +
@@ -4759,7 +4806,7 @@ func file_starling_proto_rawDescGZIP() []byte {
 }
 
 var file_starling_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
+var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
 var file_starling_proto_goTypes = []any{
 	(EditKind)(0),                 // 0: starling.v1.EditKind
 	(*Key)(nil),                   // 1: starling.v1.Key
@@ -4806,38 +4853,39 @@ var file_starling_proto_goTypes = []any{
 	(*RemoveMachineResponse)(nil), // 42: starling.v1.RemoveMachineResponse
 	(*ImageChunk)(nil),            // 43: starling.v1.ImageChunk
 	(*ExportImageRequest)(nil),    // 44: starling.v1.ExportImageRequest
-	(*ImagesRequest)(nil),         // 45: starling.v1.ImagesRequest
-	(*Image)(nil),                 // 46: starling.v1.Image
-	(*ImagesResponse)(nil),        // 47: starling.v1.ImagesResponse
-	(*DoctorRequest)(nil),         // 48: starling.v1.DoctorRequest
-	(*Finding)(nil),               // 49: starling.v1.Finding
-	(*DoctorResponse)(nil),        // 50: starling.v1.DoctorResponse
-	(*DebugRequest)(nil),          // 51: starling.v1.DebugRequest
-	(*DebugResponse)(nil),         // 52: starling.v1.DebugResponse
-	(*AttachRequest)(nil),         // 53: starling.v1.AttachRequest
-	(*LoopStep)(nil),              // 54: starling.v1.LoopStep
-	(*StepCall)(nil),              // 55: starling.v1.StepCall
-	(*StepResult)(nil),            // 56: starling.v1.StepResult
-	(*ChildSpec)(nil),             // 57: starling.v1.ChildSpec
-	(*FinishResponse)(nil),        // 58: starling.v1.FinishResponse
-	(*VerifyRequest)(nil),         // 59: starling.v1.VerifyRequest
-	(*VerifyResponse)(nil),        // 60: starling.v1.VerifyResponse
-	nil,                           // 61: starling.v1.View.SilentSinceMsEntry
-	nil,                           // 62: starling.v1.Edit.FieldsEntry
-	nil,                           // 63: starling.v1.Object.FieldsEntry
-	nil,                           // 64: starling.v1.Object.StatusEntry
-	nil,                           // 65: starling.v1.MachineInfo.LabelsEntry
-	nil,                           // 66: starling.v1.DebugResponse.FiguresEntry
-	nil,                           // 67: starling.v1.StepCall.FieldsEntry
-	nil,                           // 68: starling.v1.StepCall.PreviousEntry
-	nil,                           // 69: starling.v1.StepResult.OutputsEntry
-	nil,                           // 70: starling.v1.ChildSpec.FieldsEntry
+	(*RemoveImagesRequest)(nil),   // 45: starling.v1.RemoveImagesRequest
+	(*ImagesRequest)(nil),         // 46: starling.v1.ImagesRequest
+	(*Image)(nil),                 // 47: starling.v1.Image
+	(*ImagesResponse)(nil),        // 48: starling.v1.ImagesResponse
+	(*DoctorRequest)(nil),         // 49: starling.v1.DoctorRequest
+	(*Finding)(nil),               // 50: starling.v1.Finding
+	(*DoctorResponse)(nil),        // 51: starling.v1.DoctorResponse
+	(*DebugRequest)(nil),          // 52: starling.v1.DebugRequest
+	(*DebugResponse)(nil),         // 53: starling.v1.DebugResponse
+	(*AttachRequest)(nil),         // 54: starling.v1.AttachRequest
+	(*LoopStep)(nil),              // 55: starling.v1.LoopStep
+	(*StepCall)(nil),              // 56: starling.v1.StepCall
+	(*StepResult)(nil),            // 57: starling.v1.StepResult
+	(*ChildSpec)(nil),             // 58: starling.v1.ChildSpec
+	(*FinishResponse)(nil),        // 59: starling.v1.FinishResponse
+	(*VerifyRequest)(nil),         // 60: starling.v1.VerifyRequest
+	(*VerifyResponse)(nil),        // 61: starling.v1.VerifyResponse
+	nil,                           // 62: starling.v1.View.SilentSinceMsEntry
+	nil,                           // 63: starling.v1.Edit.FieldsEntry
+	nil,                           // 64: starling.v1.Object.FieldsEntry
+	nil,                           // 65: starling.v1.Object.StatusEntry
+	nil,                           // 66: starling.v1.MachineInfo.LabelsEntry
+	nil,                           // 67: starling.v1.DebugResponse.FiguresEntry
+	nil,                           // 68: starling.v1.StepCall.FieldsEntry
+	nil,                           // 69: starling.v1.StepCall.PreviousEntry
+	nil,                           // 70: starling.v1.StepResult.OutputsEntry
+	nil,                           // 71: starling.v1.ChildSpec.FieldsEntry
 }
 var file_starling_proto_depIdxs = []int32{
-	61, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
+	62, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
 	0,  // 1: starling.v1.Edit.kind:type_name -> starling.v1.EditKind
 	1,  // 2: starling.v1.Edit.key:type_name -> starling.v1.Key
-	62, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
+	63, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
 	3,  // 4: starling.v1.ApplyRequest.edits:type_name -> starling.v1.Edit
 	1,  // 5: starling.v1.Outcome.key:type_name -> starling.v1.Key
 	5,  // 6: starling.v1.ApplyResponse.outcomes:type_name -> starling.v1.Outcome
@@ -4849,8 +4897,8 @@ var file_starling_proto_depIdxs = []int32{
 	2,  // 12: starling.v1.PlanResponse.view:type_name -> starling.v1.View
 	1,  // 13: starling.v1.RollbackRequest.key:type_name -> starling.v1.Key
 	1,  // 14: starling.v1.Object.key:type_name -> starling.v1.Key
-	63, // 15: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
-	64, // 16: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
+	64, // 15: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
+	65, // 16: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
 	14, // 17: starling.v1.Object.conflicts:type_name -> starling.v1.Conflict
 	13, // 18: starling.v1.GetResponse.objects:type_name -> starling.v1.Object
 	2,  // 19: starling.v1.GetResponse.view:type_name -> starling.v1.View
@@ -4876,23 +4924,23 @@ var file_starling_proto_depIdxs = []int32{
 	1,  // 39: starling.v1.ExecStart.key:type_name -> starling.v1.Key
 	33, // 40: starling.v1.ExecStart.size:type_name -> starling.v1.TerminalSize
 	1,  // 41: starling.v1.ForwardData.key:type_name -> starling.v1.Key
-	65, // 42: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
+	66, // 42: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
 	37, // 43: starling.v1.MachinesResponse.machines:type_name -> starling.v1.MachineInfo
 	2,  // 44: starling.v1.MachinesResponse.view:type_name -> starling.v1.View
 	2,  // 45: starling.v1.RemoveMachineResponse.view:type_name -> starling.v1.View
-	46, // 46: starling.v1.ImagesResponse.images:type_name -> starling.v1.Image
+	47, // 46: starling.v1.ImagesResponse.images:type_name -> starling.v1.Image
 	2,  // 47: starling.v1.ImagesResponse.view:type_name -> starling.v1.View
-	49, // 48: starling.v1.DoctorResponse.findings:type_name -> starling.v1.Finding
+	50, // 48: starling.v1.DoctorResponse.findings:type_name -> starling.v1.Finding
 	2,  // 49: starling.v1.DoctorResponse.view:type_name -> starling.v1.View
-	66, // 50: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
+	67, // 50: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
 	2,  // 51: starling.v1.DebugResponse.view:type_name -> starling.v1.View
-	54, // 52: starling.v1.AttachRequest.steps:type_name -> starling.v1.LoopStep
+	55, // 52: starling.v1.AttachRequest.steps:type_name -> starling.v1.LoopStep
 	1,  // 53: starling.v1.StepCall.key:type_name -> starling.v1.Key
-	67, // 54: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
-	68, // 55: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
-	69, // 56: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
-	57, // 57: starling.v1.StepResult.children:type_name -> starling.v1.ChildSpec
-	70, // 58: starling.v1.ChildSpec.fields:type_name -> starling.v1.ChildSpec.FieldsEntry
+	68, // 54: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
+	69, // 55: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
+	70, // 56: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
+	58, // 57: starling.v1.StepResult.children:type_name -> starling.v1.ChildSpec
+	71, // 58: starling.v1.ChildSpec.fields:type_name -> starling.v1.ChildSpec.FieldsEntry
 	2,  // 59: starling.v1.VerifyResponse.view:type_name -> starling.v1.View
 	4,  // 60: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
 	4,  // 61: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
@@ -4910,38 +4958,40 @@ var file_starling_proto_depIdxs = []int32{
 	39, // 73: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
 	41, // 74: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
 	43, // 75: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
-	45, // 76: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
+	46, // 76: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
 	44, // 77: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
-	48, // 78: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
-	59, // 79: starling.v1.Starling.Verify:input_type -> starling.v1.VerifyRequest
-	53, // 80: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
-	56, // 81: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
-	51, // 82: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
-	6,  // 83: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
-	10, // 84: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
-	6,  // 85: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
-	15, // 86: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
-	19, // 87: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
-	22, // 88: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	25, // 89: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
-	27, // 90: starling.v1.Starling.Events:output_type -> starling.v1.Event
-	17, // 91: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
-	30, // 92: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
-	34, // 93: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
-	35, // 94: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
-	38, // 95: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
-	40, // 96: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
-	42, // 97: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
-	47, // 98: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
-	47, // 99: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
-	43, // 100: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
-	50, // 101: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
-	60, // 102: starling.v1.Starling.Verify:output_type -> starling.v1.VerifyResponse
-	55, // 103: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
-	58, // 104: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
-	52, // 105: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
-	83, // [83:106] is the sub-list for method output_type
-	60, // [60:83] is the sub-list for method input_type
+	45, // 78: starling.v1.Starling.RemoveImages:input_type -> starling.v1.RemoveImagesRequest
+	49, // 79: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
+	60, // 80: starling.v1.Starling.Verify:input_type -> starling.v1.VerifyRequest
+	54, // 81: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
+	57, // 82: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
+	52, // 83: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
+	6,  // 84: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
+	10, // 85: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
+	6,  // 86: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
+	15, // 87: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
+	19, // 88: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
+	22, // 89: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	25, // 90: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
+	27, // 91: starling.v1.Starling.Events:output_type -> starling.v1.Event
+	17, // 92: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
+	30, // 93: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
+	34, // 94: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
+	35, // 95: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
+	38, // 96: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
+	40, // 97: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
+	42, // 98: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
+	48, // 99: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
+	48, // 100: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
+	43, // 101: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
+	48, // 102: starling.v1.Starling.RemoveImages:output_type -> starling.v1.ImagesResponse
+	51, // 103: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
+	61, // 104: starling.v1.Starling.Verify:output_type -> starling.v1.VerifyResponse
+	56, // 105: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
+	59, // 106: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
+	53, // 107: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
+	84, // [84:108] is the sub-list for method output_type
+	60, // [60:84] is the sub-list for method input_type
 	60, // [60:60] is the sub-list for extension type_name
 	60, // [60:60] is the sub-list for extension extendee
 	0,  // [0:60] is the sub-list for field type_name
@@ -4958,7 +5008,7 @@ func file_starling_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_starling_proto_rawDesc), len(file_starling_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   70,
+			NumMessages:   71,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

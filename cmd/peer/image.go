@@ -17,7 +17,7 @@ const chunkSize = 256 << 10
 
 func imageCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "image", Short: "The images that the machines hold"}
-	cmd.AddCommand(imageListCommand(c), imageLoadCommand(c))
+	cmd.AddCommand(imageListCommand(c), imageLoadCommand(c), imageRemoveCommand(c), imagePruneCommand(c))
 	return cmd
 }
 
@@ -52,6 +52,40 @@ func (c *cli) printImages(got *apiv1.ImagesResponse, output string) error {
 	c.print(c.style().Images(got.GetImages()))
 	c.view(got.GetView())
 	return nil
+}
+
+func imageRemoveCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "rm IMAGE…", Short: "Remove images from the machine that is asked", Aliases: []string{"remove"},
+		Long:    "Remove images from the machine that is asked, loaded ones too. One that a pod there needs, for its present rev or the one before, is refused.",
+		Example: "  peer image rm localhost/hello:1",
+		Args:    cobra.MinimumNArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return c.removeImages(cmd.Context(), args) },
+	}
+}
+
+func imagePruneCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "prune", Short: "Remove the images that nothing needs from the machine that is asked",
+		Long: "Remove, from the machine that is asked, the images that no pod there needs for its present rev or the one before.\n" +
+			"Images that were loaded stay: they may be the only copy. Each machine does the same by itself with what nothing has needed for a day, or at once when its disk is nearly full.",
+		Example: "  peer image prune",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.removeImages(cmd.Context(), nil) },
+	}
+}
+
+func (c *cli) removeImages(ctx context.Context, refs []string) error {
+	p, err := c.dial()
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	got, err := p.RemoveImages(ctx, &apiv1.RemoveImagesRequest{Refs: refs})
+	if err != nil {
+		return err
+	}
+	return c.printImages(got, "")
 }
 
 func imageLoadCommand(c *cli) *cobra.Command {

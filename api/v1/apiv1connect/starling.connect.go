@@ -73,6 +73,8 @@ const (
 	StarlingImagesProcedure = "/starling.v1.Starling/Images"
 	// StarlingExportImageProcedure is the fully-qualified name of the Starling's ExportImage RPC.
 	StarlingExportImageProcedure = "/starling.v1.Starling/ExportImage"
+	// StarlingRemoveImagesProcedure is the fully-qualified name of the Starling's RemoveImages RPC.
+	StarlingRemoveImagesProcedure = "/starling.v1.Starling/RemoveImages"
 	// StarlingDoctorProcedure is the fully-qualified name of the Starling's Doctor RPC.
 	StarlingDoctorProcedure = "/starling.v1.Starling/Doctor"
 	// StarlingVerifyProcedure is the fully-qualified name of the Starling's Verify RPC.
@@ -115,6 +117,9 @@ type StarlingClient interface {
 	// ExportImage sends an image that this machine holds, as an archive: so an image
 	// comes into the cluster once. The error is NotFound where it isn't held.
 	ExportImage(context.Context, *v1.ExportImageRequest) (*connect.ServerStreamForClient[v1.ImageChunk], error)
+	// RemoveImages takes images away from the machine that is asked: the named ones, unless
+	// something needs them; without names, all that nothing needs and nobody loaded.
+	RemoveImages(context.Context, *v1.RemoveImagesRequest) (*v1.ImagesResponse, error)
 	Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error)
 	// Verify proves that everything that is registered converges, and draws it.
 	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
@@ -247,6 +252,12 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(starlingMethods.ByName("ExportImage")),
 			connect.WithClientOptions(opts...),
 		),
+		removeImages: connect.NewClient[v1.RemoveImagesRequest, v1.ImagesResponse](
+			httpClient,
+			baseURL+StarlingRemoveImagesProcedure,
+			connect.WithSchema(starlingMethods.ByName("RemoveImages")),
+			connect.WithClientOptions(opts...),
+		),
 		doctor: connect.NewClient[v1.DoctorRequest, v1.DoctorResponse](
 			httpClient,
 			baseURL+StarlingDoctorProcedure,
@@ -300,6 +311,7 @@ type starlingClient struct {
 	loadImage     *connect.Client[v1.ImageChunk, v1.ImagesResponse]
 	images        *connect.Client[v1.ImagesRequest, v1.ImagesResponse]
 	exportImage   *connect.Client[v1.ExportImageRequest, v1.ImageChunk]
+	removeImages  *connect.Client[v1.RemoveImagesRequest, v1.ImagesResponse]
 	doctor        *connect.Client[v1.DoctorRequest, v1.DoctorResponse]
 	verify        *connect.Client[v1.VerifyRequest, v1.VerifyResponse]
 	attach        *connect.Client[v1.AttachRequest, v1.StepCall]
@@ -441,6 +453,15 @@ func (c *starlingClient) ExportImage(ctx context.Context, req *v1.ExportImageReq
 	return c.exportImage.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// RemoveImages calls starling.v1.Starling.RemoveImages.
+func (c *starlingClient) RemoveImages(ctx context.Context, req *v1.RemoveImagesRequest) (*v1.ImagesResponse, error) {
+	response, err := c.removeImages.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Doctor calls starling.v1.Starling.Doctor.
 func (c *starlingClient) Doctor(ctx context.Context, req *v1.DoctorRequest) (*v1.DoctorResponse, error) {
 	response, err := c.doctor.CallUnary(ctx, connect.NewRequest(req))
@@ -512,6 +533,9 @@ type StarlingHandler interface {
 	// ExportImage sends an image that this machine holds, as an archive: so an image
 	// comes into the cluster once. The error is NotFound where it isn't held.
 	ExportImage(context.Context, *v1.ExportImageRequest, *connect.ServerStream[v1.ImageChunk]) error
+	// RemoveImages takes images away from the machine that is asked: the named ones, unless
+	// something needs them; without names, all that nothing needs and nobody loaded.
+	RemoveImages(context.Context, *v1.RemoveImagesRequest) (*v1.ImagesResponse, error)
 	Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error)
 	// Verify proves that everything that is registered converges, and draws it.
 	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
@@ -640,6 +664,12 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(starlingMethods.ByName("ExportImage")),
 		connect.WithHandlerOptions(opts...),
 	)
+	starlingRemoveImagesHandler := connect.NewUnaryHandlerSimple(
+		StarlingRemoveImagesProcedure,
+		svc.RemoveImages,
+		connect.WithSchema(starlingMethods.ByName("RemoveImages")),
+		connect.WithHandlerOptions(opts...),
+	)
 	starlingDoctorHandler := connect.NewUnaryHandlerSimple(
 		StarlingDoctorProcedure,
 		svc.Doctor,
@@ -708,6 +738,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingImagesHandler.ServeHTTP(w, r)
 		case StarlingExportImageProcedure:
 			starlingExportImageHandler.ServeHTTP(w, r)
+		case StarlingRemoveImagesProcedure:
+			starlingRemoveImagesHandler.ServeHTTP(w, r)
 		case StarlingDoctorProcedure:
 			starlingDoctorHandler.ServeHTTP(w, r)
 		case StarlingVerifyProcedure:
@@ -797,6 +829,10 @@ func (UnimplementedStarlingHandler) Images(context.Context, *v1.ImagesRequest) (
 
 func (UnimplementedStarlingHandler) ExportImage(context.Context, *v1.ExportImageRequest, *connect.ServerStream[v1.ImageChunk]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.ExportImage is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) RemoveImages(context.Context, *v1.RemoveImagesRequest) (*v1.ImagesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.RemoveImages is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error) {

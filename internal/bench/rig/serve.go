@@ -94,6 +94,8 @@ func (nothing) Exec(context.Context, string, string, oci.ExecSpec) (uint32, erro
 func (nothing) Import(context.Context, io.Reader) ([]oci.Image, error) { return nil, errNothing }
 func (nothing) List(context.Context) ([]oci.Image, error)              { return nil, errNothing }
 func (nothing) Export(context.Context, string, io.Writer) error        { return errNothing }
+func (nothing) Discard(context.Context, string) (oci.Image, error)     { return oci.Image{}, errNothing }
+func (nothing) Prune(context.Context) ([]oci.Image, error)             { return nil, errNothing }
 func (nothing) State(context.Context) (string, error)                  { return "", errNothing }
 func (nothing) Findings(context.Context) ([]*apiv1.Finding, error)     { return nil, errNothing }
 func (nothing) Dial(context.Context, string, uint16) (net.Conn, error) { return nil, errNothing }
