@@ -40,6 +40,7 @@ const (
 	OutOfMemory         = "OutOfMemory"
 	ReadinessFailed     = "ReadinessFailed"
 	Refused             = "Refused"
+	PortInUse           = "PortInUse"
 	RegistryUnreachable = "RegistryUnreachable"
 	RuntimeUnavailable  = "RuntimeUnavailable"
 	SpecInvalid         = "SpecInvalid"
@@ -108,6 +109,7 @@ var codes = []Code{
 	{NotFound, "There is no such object.", "List what there is with `peer get`."},
 	{NotSponsor, "Only the machine that a token names as its sponsor can redeem it.", "Join at that machine, or make a new token with `peer invite` where you are."},
 	{OutOfMemory, "A container used more memory than its limit and was killed.", "Raise resources.memory, or make the program use less."},
+	{PortInUse, "A program on the machine listens on a host port of the pod.", "Stop that program, or choose another port in spec.containers.*.hostPorts; the pod goes on by itself."},
 	{ReadinessFailed, "A container runs, and its readiness probe fails.", "Read the container's output with `peer logs`, and ask the probe's port yourself with `peer forward`."},
 	{Refused, "The machine has not enough left for the pod that was placed on it.", "Nothing: the pod is placed again. If no machine fits, free some capacity."},
 	{RegistryUnreachable, "The registry of the image does not answer.", "Check the registry and the machine's network, or load the image with `peer image load`."},

@@ -41,6 +41,8 @@ var machineKind = Kind{
 			Doc: "The highest level that the machine's program supports."},
 		{Path: "status.address", Type: TypeString, Owner: LoopInventory,
 			Doc: "The IP address at which the other machines reach this one, as it is now."},
+		{Path: "status.listening.*", Type: TypeString, Owner: LoopInventory,
+			Doc: "The program that listens on this port of the machine. Only ports that pods want as host ports are looked at."},
 		{Path: "status.runtime", Type: TypeString, Owner: LoopRuntime,
 			Doc: "The container runtime and its version."},
 		{Path: "status.runtimes", Type: TypeStrings, Owner: LoopRuntime,
@@ -60,6 +62,8 @@ var machineKind = Kind{
 		{Path: "lifecycle", Doc: "Which point of its lifecycle the machine is to be at."},
 		{Path: "status", Doc: "What is. Loops write it, each its own fields."},
 		{Path: "status.capacity", Doc: "What the machine has."},
+		{Path: "status.listening", Doc: "Programs on ports that pods want of a machine, a map by port."},
+		{Path: "status.listening.*", Key: KeyName},
 	},
 	Steps: []Step{{"ready", LoopReadiness}},
 }

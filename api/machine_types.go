@@ -29,6 +29,7 @@ type MachineStatus struct {
 	Version      string
 	Level        int64
 	Address      string
+	Listening    map[string]string // programs by port
 	Runtime      string
 	Runtimes     []string
 	Prefix       string
@@ -62,6 +63,7 @@ func DecodeMachine(f Fields) (Machine, error) {
 			Version:      r.str("status.version"),
 			Level:        r.int("status.level"),
 			Address:      r.str("status.address"),
+			Listening:    r.stringMap("status.listening"),
 			Runtime:      r.str("status.runtime"),
 			Runtimes:     r.strings("status.runtimes"),
 			Prefix:       r.str("status.prefix"),

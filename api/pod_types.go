@@ -54,10 +54,12 @@ type Container struct {
 	WorkDir string
 	User    string
 	Ports   map[string]uint16
-	CPU     int64   // thousandths of a core; 0: none reserved, no limit
-	Memory  int64   // bytes; 0: none reserved, no limit
-	Mounts  []Mount // sorted by path
-	Probes  []Probe // sorted by name
+	// HostPorts are ports of the machine, by the name of the port that each leads to.
+	HostPorts map[string]uint16
+	CPU       int64   // thousandths of a core; 0: none reserved, no limit
+	Memory    int64   // bytes; 0: none reserved, no limit
+	Mounts    []Mount // sorted by path
+	Probes    []Probe // sorted by name
 }
 
 // Probe is one way in which a container is asked how it is: HTTP, TCP, GRPC or Exec.
@@ -100,6 +102,7 @@ type PodStatus struct {
 	Images     map[string]string // digest by container
 	Address    string
 	Namespace  string            // path of the network namespace
+	HostPorts  map[string]uint16 // of the machine, by the name of the pod's port
 	Volumes    map[string]string // path by volume
 	Containers []ContainerState  // sorted by name
 	Fence      int64             // of a leased pod; 0: it has none
@@ -182,8 +185,11 @@ func (r *reader) container(at, name string) Container {
 		WorkDir: r.str(at + ".workdir"),
 		User:    r.str(at + ".user"),
 		Ports:   r.portMap(at + ".ports"),
-		CPU:     r.cpu(at + ".resources.cpu"),
-		Memory:  r.bytes(at + ".resources.memory"),
+
+		HostPorts: r.portMap(at + ".hostPorts"),
+
+		CPU:    r.cpu(at + ".resources.cpu"),
+		Memory: r.bytes(at + ".resources.memory"),
 	}
 	for _, volume := range r.x.keys(at + ".mounts") {
 		m := Child(at+".mounts", volume)
@@ -223,6 +229,7 @@ func (r *reader) podStatus() PodStatus {
 		Images:    r.stringMap("status.images"),
 		Address:   r.str("status.address"),
 		Namespace: r.str("status.network.namespace"),
+		HostPorts: r.portMap("status.network.hostPorts"),
 		Volumes:   r.stringMap("status.volumes"),
 		Fence:     r.int("status.fence"),
 		Running:   r.bool("status.running"),

@@ -83,6 +83,7 @@ func drawFields(t *rapid.T, k Kind) Fields {
 			}
 		case n.name == "mounts": // only volumes that are there, each at its own place
 		case n.name == "probes": // each asks in one way
+		case n.name == "hostPorts": // each leads to a port that is there
 		default:
 			for _, c := range n.children {
 				if c != n.star {
@@ -125,6 +126,16 @@ func drawFields(t *rapid.T, k Kind) Fields {
 func fitTogether(t *rapid.T, f Fields, spec string) {
 	mountAll(f, spec)
 	spreadPorts(f, spec+".containers.*.ports.*")
+	host := int64(1000)
+	for _, c := range f.Keys(spec + ".containers") {
+		at := Child(spec+".containers", c)
+		for _, name := range f.Keys(at + ".ports") {
+			if rapid.Bool().Draw(t, "host port of "+name) {
+				host++
+				f[Child(at+".hostPorts", name)] = Int(host)
+			}
+		}
+	}
 	for _, c := range f.Keys(spec + ".containers") {
 		for _, name := range []string{ProbeStartup, ProbeReadiness, ProbeLiveness} {
 			probe := Child(spec+".containers", c) + ".probes." + name

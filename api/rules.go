@@ -186,6 +186,28 @@ func portRules(f Fields, containers []string, add addFunc) {
 			taken[n] = at
 		}
 	}
+	hostPortRules(f, containers, add)
+}
+
+// hostPortRules: each leads to a port of its container, and the machine has each once.
+func hostPortRules(f Fields, containers []string, add addFunc) {
+	taken := map[int64]string{}
+	for _, c := range containers {
+		ports := f.Keys(Child("spec.containers", c) + ".ports")
+		host := Child("spec.containers", c) + ".hostPorts"
+		for _, name := range f.Keys(host) {
+			at := Child(host, name)
+			if !slices.Contains(ports, name) {
+				add(at, "the container has no port %q; add it to ports%s", name, didYouMean(name, ports))
+			}
+			n := f.Int(at)
+			if other, ok := taken[n]; ok {
+				add(at, "host port %d is taken by %s already", n, other)
+				continue
+			}
+			taken[n] = at
+		}
+	}
 }
 
 var (

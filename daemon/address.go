@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -82,6 +83,15 @@ func (d *Daemon) setAddress(ctx context.Context, a netip.Addr) {
 		return
 	}
 	d.cfg.Logger.Info("this machine's address changed", "from", *old, "to", a)
+	d.loop.Post(ctx, peer.Again{Key: d.selfKey(), Step: "inventory"})
+}
+
+// setListening notes which programs have ports that pods want, and has the machine's
+// inventory read again if that is another answer than before.
+func (d *Daemon) setListening(ctx context.Context, by map[uint16]string) {
+	if old := d.facts.listening.Swap(&by); old != nil && maps.Equal(*old, by) || old == nil && len(by) == 0 {
+		return
+	}
 	d.loop.Post(ctx, peer.Again{Key: d.selfKey(), Step: "inventory"})
 }
 

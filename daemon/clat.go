@@ -48,6 +48,8 @@ type podNetwork struct {
 	// guard is called before a pod is connected: what its namespace allows must be in
 	// force before its first packet.
 	guard func(context.Context) error
+	// admitPorts is called before a pod is connected, and names a port that is in use.
+	admitPorts func(loops.PodNetwork) error
 }
 
 var _ loops.Network = podNetwork{}
@@ -56,6 +58,9 @@ var _ loops.Network = podNetwork{}
 func (n podNetwork) Attach(ctx context.Context, pod loops.PodNetwork) (string, error) {
 	if err := n.guard(ctx); err != nil {
 		return "", fmt.Errorf("guard pod %s: %w", pod.Name, err)
+	}
+	if err := n.admitPorts(pod); err != nil {
+		return "", err
 	}
 	if pod.IPv4 != api.IPv4CLAT {
 		err := errors.Join(n.translator.Remove(pod.ID), n.translator.Unlink(n.NamespacePath(pod.ID)))

@@ -17,12 +17,14 @@ func (f *follower) compare(now view) service.Change {
 		pods = now.pods
 	}
 	for _, o := range pods {
+		f.host.note(o)
 		p := f.entry(o)
 		if old, ok := f.directory.Pod(p.Key); !ok || !reflect.DeepEqual(old, p) {
 			c.Pods = append(c.Pods, p)
 		}
 	}
 	for _, o := range gone(f.seen.pods, now.pods) {
+		f.host.drop(o.Key)
 		c.GonePods = append(c.GonePods, nameOf(o))
 	}
 	for _, o := range changed(f.seen.services, now.services) {

@@ -107,7 +107,7 @@ func (d *Daemon) buildNetwork(context.Context) (err error) {
 
 func (d *Daemon) buildLoop(context.Context) (err error) {
 	h := &host{
-		images: d.runtime.Images(), containers: d.runtime.Containers(), network: podNetwork{d.network, d.translator, &d.untranslated, d.follower.guard},
+		images: d.runtime.Images(), containers: d.runtime.Containers(), network: podNetwork{d.network, d.translator, &d.untranslated, d.follower.guard, d.follower.admitPorts},
 		volumes: &volumes{dir: d.cfg.Data + "/volumes"}, facts: d.facts, leases: d.leases, programs: foreign{d.programs},
 	}
 	o := &opener{home: d.home, verifier: d.verifier, swept: &d.swept}

@@ -10,6 +10,7 @@ import (
 
 	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/loops"
+	"starling.dev/starling/netstack/linux/hostports"
 	"starling.dev/starling/netstack/linux/policies"
 	"starling.dev/starling/netstack/linux/services"
 	"starling.dev/starling/netstack/policy"
@@ -28,6 +29,11 @@ type follower struct {
 	directory *service.Directory
 	table     *services.Table
 	policies  *policies.Table
+	ports     *hostports.Table
+	// podIPv4 is a pod's address behind this machine, if it has one.
+	podIPv4 func(podID string) netip.Addr
+	// listening takes the programs that listen on ports which pods want.
+	listening func(context.Context, map[uint16]string)
 	nudged    chan struct{} // holds one: something changed that is no turn
 
 	// mu is held while the state is taken in and applied. It guards what follows.
@@ -38,6 +44,7 @@ type follower struct {
 	draining map[string]time.Time // by pod's ID: until when it is kept out of services
 	recheck  bool                 // look at all pods again: draining is other than before
 	enforced bool                 // policies are in force as the state says
+	host     hostPorts
 }
 
 // view is what the core showed last. Objects and slices of the core never change.
@@ -87,6 +94,9 @@ func (f *follower) due() (in time.Duration) {
 	if !f.seen.synced {
 		in = again
 	}
+	if len(f.host.wanted) > 0 && (in == 0 || lookAgain < in) {
+		in = lookAgain
+	}
 	for _, until := range f.draining {
 		if left := max(time.Until(until), pauseAfter); in == 0 || left < in {
 			in = left
@@ -95,7 +105,9 @@ func (f *follower) due() (in time.Duration) {
 	return in
 }
 
-func (f *follower) close() error { return errors.Join(f.table.Close(), f.policies.Close()) }
+func (f *follower) close() error {
+	return errors.Join(f.table.Close(), f.policies.Close(), f.ports.Close())
+}
 
 // String names the task.
 func (f *follower) String() string { return "services" }
@@ -135,6 +147,10 @@ func (f *follower) stepLocked(ctx context.Context) error {
 	f.seen, f.recheck = now, false
 	effect := f.directory.Update(change)
 	f.noteLeft(effect)
+	f.settleHostPorts()
+	if err := f.look(ctx); err != nil {
+		return err
+	}
 	if err := f.apply(ctx, effect); err != nil {
 		f.inStep = false
 		return err
@@ -145,6 +161,9 @@ func (f *follower) stepLocked(ctx context.Context) error {
 // apply brings the kernel's table in step.
 func (f *follower) apply(ctx context.Context, e service.Effect) error {
 	if err := f.enforce(ctx); err != nil {
+		return err
+	}
+	if err := f.lead(); err != nil {
 		return err
 	}
 	local := f.directory.PodsOn(f.self)

@@ -53,6 +53,8 @@ type facts struct {
 	version      func(context.Context) (string, error) // of the container runtime
 	// address is the one that others reach this machine at; it may change.
 	address atomic.Pointer[netip.Addr]
+	// listening names the programs on ports that pods want.
+	listening atomic.Pointer[map[uint16]string]
 }
 
 func (f *facts) ClusterPrefix() netip.Prefix { return f.cluster }
@@ -68,6 +70,9 @@ func (f *facts) Probe(context.Context) (loops.MachineFacts, error) {
 	}
 	if a := f.address.Load(); a != nil {
 		m.Address = a.String()
+	}
+	if l := f.listening.Load(); l != nil {
+		m.Listening = *l
 	}
 	if m.CPU == 0 {
 		m.CPU = int64(runtime.NumCPU()) * 1000

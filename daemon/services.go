@@ -8,7 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"starling.dev/starling/api"
+	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/netstack"
+	"starling.dev/starling/netstack/linux/hostports"
 	"starling.dev/starling/netstack/linux/policies"
 	"starling.dev/starling/netstack/linux/services"
 	"starling.dev/starling/netstack/service"
@@ -33,12 +36,17 @@ func (d *Daemon) buildFollower(context.Context) error {
 	if err != nil {
 		return err
 	}
+	ports, err := hostports.New(d.portsConfig())
+	if err != nil {
+		return err
+	}
 	d.follower = &follower{
 		log: d.cfg.Logger.With("part", "services"), graph: kinds["Pod"].Graph, self: name,
 		query:     func(ctx context.Context, do func(*peer.Core)) error { return d.loop.Query(ctx, do) },
 		turned:    func() <-chan struct{} { return d.loop.Turned() },
-		directory: service.NewDirectory(), table: table, policies: rules, nudged: make(chan struct{}, 1),
+		directory: service.NewDirectory(), table: table, policies: rules, ports: ports, podIPv4: d.network.PodIPv4, listening: d.setListening, nudged: make(chan struct{}, 1),
 		left: map[netip.Addr]time.Time{}, draining: map[string]time.Time{},
+		host: hostPorts{pods: map[api.Key]*lifecycle.Object{}},
 	}
 	d.add(d.follower)
 	return nil
@@ -48,7 +56,11 @@ func (d *Daemon) serviceTable() (*services.Table, error) {
 	return services.New(services.Config{Prefix: netstack.ServicePrefix(d.facts.cluster), Source: netstack.MachineAddress(d.facts.own)})
 }
 
-// purgeServices removes the machine's tables of services and policies.
+func (d *Daemon) portsConfig() hostports.Config {
+	return hostports.Config{Cluster: d.facts.cluster, Source: netstack.MachineAddress(d.facts.own)}
+}
+
+// purgeServices removes the machine's tables of services, policies and host ports.
 func (d *Daemon) purgeServices() error {
 	table, err := d.serviceTable()
 	if err != nil {
@@ -58,7 +70,11 @@ func (d *Daemon) purgeServices() error {
 	if err != nil {
 		return errors.Join(err, table.Close())
 	}
-	return errors.Join(table.Purge(), rules.Purge(), table.Close(), rules.Close())
+	ports, err := hostports.New(d.portsConfig())
+	if err != nil {
+		return errors.Join(err, table.Close(), rules.Close())
+	}
+	return errors.Join(table.Purge(), rules.Purge(), ports.Purge(), table.Close(), rules.Close(), ports.Close())
 }
 
 // state prints what the machine does for services and policies, one line per thing.
@@ -71,6 +87,12 @@ func (f *follower) state() string {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if lines := netstack.HostPortLines(f.host.led); lines != "" {
+		b.WriteString("host ports\n")
+		for line := range strings.Lines(lines) {
+			b.WriteString("  " + line)
+		}
+	}
 	plan := f.planLocked().String()
 	if plan != "" {
 		b.WriteString("policies\n")

@@ -97,6 +97,14 @@ func TestServiceThroughRollingRestarts(t *testing.T) {
 	l.end(t)
 }
 
+// flush empties a machine's nftables, as somebody may do by hand.
+func (c *cluster) flush(t *testing.T, n int) {
+	t.Helper()
+	if err := c.lab.Within(n, exec.Command("nft", "flush", "ruleset").Run); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The services of a machine are repaired when somebody flushes them, and are there for
 // the machine itself as well.
 func TestServicesAreRepaired(t *testing.T) {
@@ -108,9 +116,7 @@ func TestServicesAreRepaired(t *testing.T) {
 	for n := 1; n <= machines; n++ {
 		answers := func() bool { return fetchFrom(c, n, url) == "hello from web1\n" }
 		until(t, fmt.Sprintf("m%d reaches the service", n), answers)
-		if err := c.lab.Within(n, exec.Command("nft", "flush", "ruleset").Run); err != nil {
-			t.Fatal(err)
-		}
+		c.flush(t, n)
 		until(t, fmt.Sprintf("m%d reaches the service again", n), answers)
 	}
 }

@@ -103,6 +103,9 @@ func (l *Lab) Socket(n int) string { return client.LabSocket(l.cfg.Name, n) }
 // Address is machine n's on the LAN.
 func (l *Lab) Address(n int) netip.Addr { return l.lan.Node(n).IPv4.Addr() }
 
+// AddressIPv6 is machine n's IPv6 address on the LAN.
+func (l *Lab) AddressIPv6(n int) netip.Addr { return l.lan.Node(n).IPv6.Addr() }
+
 // Namespace is machine n's in containerd, and the prefix of what it names.
 func (l *Lab) Namespace(n int) string { return fmt.Sprintf("starling-%s-%d", l.cfg.Name, n) }
 

@@ -138,22 +138,6 @@ type View interface {
 	Random() uint64
 }
 
-// Reservation is an amount of a machine.
-type Reservation struct {
-	CPU    int64 // thousandths of a core
-	Memory int64 // bytes
-}
-
-// Add returns the sum.
-func (r Reservation) Add(o Reservation) Reservation {
-	return Reservation{r.CPU + o.CPU, r.Memory + o.Memory}
-}
-
-// Sub returns the difference.
-func (r Reservation) Sub(o Reservation) Reservation {
-	return Reservation{r.CPU - o.CPU, r.Memory - o.Memory}
-}
-
 // Member is a machine's liveness, as seen by this peer.
 type Member struct {
 	// Alive is false when gossip finds the machine failed.

@@ -21,7 +21,7 @@ func Admission() lifecycle.Loop {
 			Name:     "admit",
 			Requires: []string{"schedule"},
 			Where:    lifecycle.OnMachine,
-			Reads:    []string{"status.machine", "spec.containers.*.resources", "machine.capacity"},
+			Reads:    []string{"status.machine", "spec.containers.*.resources", "spec.containers.*.hostPorts", "machine.capacity", "machine.listening"},
 			Consults: []string{"Pod", "Machine"},
 			Outputs:  []string{"status.admission", "status.refusals"},
 			Reserves: true,
@@ -34,9 +34,14 @@ func Admission() lifecycle.Loop {
 func admit(v lifecycle.View, in lifecycle.Inputs) (lifecycle.Outputs, error) {
 	need := PodReservation(in.Fields)
 	all := lifecycle.Reservation{CPU: in.Fields.CPU("machine.capacity.cpu"), Memory: in.Fields.Bytes("machine.capacity.memory")}
-	free := all.Sub(v.Held(in.ID))
+	held := v.Held(in.ID)
+	free := all.Sub(held)
 	refusals := currentRefusals(in)
-	if short := sched.Short(need.CPU, need.Memory, free.CPU, free.Memory, all.CPU, all.Memory); short != "" {
+	short := sched.Short(need.CPU, need.Memory, free.CPU, free.Memory, all.CPU, all.Memory)
+	if short == "" {
+		short = sched.Taken(hostNumbers(in.Fields), portHolders(v, in.Machine, in.Key, hostNumbers(in.Fields), held.Ports, in.Fields.Sub("machine.listening")))
+	}
+	if short != "" {
 		r := refusal{rev: in.Rev, at: v.Now(), reason: "refused: " + short}
 		refusals[api.Join("status", "refusals", in.Machine)] = api.Str(r.String())
 		return nil, &lifecycle.Error{Code: api.Refused, Message: in.Machine + " " + r.reason, Wait: true, Outputs: refusals}

@@ -27,7 +27,7 @@ func Container() lifecycle.Loop {
 				"spec.containers.*.resources", "spec.containers.*.mounts",
 				"spec.containers.*.probes.startup", "spec.containers.*.probes.liveness", // which make it fail
 				"spec.restart", "spec.stop", "spec.runtime", "spec.partition", "lifecycle.restart",
-				"status.images", "status.network", "status.volumes",
+				"status.images", "status.network.namespace", "status.volumes",
 			},
 			Outputs: []string{"status.containers", "status.running", "status.fence"},
 			Timeout: 2 * time.Minute,

@@ -30,6 +30,9 @@ func failure(t *testing.T, err error) *lifecycle.Error {
 	return known
 }
 
+// portFields ask for port 80 of the machine.
+var portFields = api.Fields{"spec.containers.app.ports.http": "8080", "spec.containers.app.hostPorts.http": "80"}
+
 func TestScheduleSaysWhyNoMachineFits(t *testing.T) {
 	ssd := fakeMachine("a", api.Fields{`spec.labels."example.com/disk"`: `"ssd"`, "spec.labels.zone": `"north"`})
 	tests := []struct {
@@ -64,6 +67,19 @@ func TestScheduleSaysWhyNoMachineFits(t *testing.T) {
 			},
 		},
 		{name: "a machine that was removed counts for nothing", machine: "b", change: func(c *fakeCluster) { c.dead["a"] = lifecycle.Member{Alive: true, Removed: true} }},
+		{
+			name: "a host port is taken", machine: "b", fields: portFields,
+			change: func(c *fakeCluster) { c.reserved["a"] = lifecycle.Reservation{Ports: map[uint16]int{80: 1}} },
+		},
+		{
+			name: "a host port is taken everywhere", code: api.NoMachineFits,
+			fields:  api.Fields{"spec.containers.app.ports.http": "8080", "spec.containers.app.hostPorts.http": "80"},
+			message: "no machine fits: a host port 80 is taken by another pod; b port 80 is in use on the host by nginx (pid 7)",
+			change: func(c *fakeCluster) {
+				c.reserved["a"] = lifecycle.Reservation{Ports: map[uint16]int{80: 1, 81: 1}}
+				c.objects[1].Results["inventory"].Outputs["status.listening.80"] = api.Str("nginx (pid 7)")
+			},
+		},
 		{name: "kept for the machine itself", machine: "b", fields: api.Fields{"spec.containers.app.resources.cpu": `"3"`}, change: func(c *fakeCluster) {
 			c.objects[0] = fakeMachine("a", api.Fields{"spec.reserve.cpu": `"2"`})
 		}},
@@ -178,6 +194,19 @@ func TestAdmit(t *testing.T) {
 	}
 	if r, ok := parseRefusal(e.Outputs.String("status.refusals.a")); !ok || r.rev != 3 || len(e.Outputs) != 2 {
 		t.Errorf("fed back: %v", e.Outputs)
+	}
+}
+
+// A host port is admitted once, whatever the scheduler of another view thought.
+func TestAdmitHostPorts(t *testing.T) {
+	c := newFakeCluster()
+	c.held = lifecycle.Reservation{Ports: map[uint16]int{80: 1}}
+	_, err := admit(c, inputs(portFields))
+	if e := failure(t, err); e.Code != api.Refused || e.Message != "a refused: host port 80 is taken by another pod" {
+		t.Errorf("got %s: %s", e.Code, e.Message)
+	}
+	if _, err := admit(c, inputs(api.Fields{"spec.containers.app.ports.http": "8080", "spec.containers.app.hostPorts.http": "81"})); err != nil {
+		t.Errorf("another port: %v", err)
 	}
 }
 

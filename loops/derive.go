@@ -55,6 +55,7 @@ func DerivePod(o *lifecycle.Object, v Surroundings) api.Fields {
 	if p, ok := m.Field("status.prefix"); ok {
 		fields["machine.prefix"] = p
 	}
+	deriveListening(o, m, fields)
 	capacity := m.Select("status.capacity.cpu", "status.capacity.memory")
 	fields["machine.capacity.cpu"] = api.CPU(capacity.CPU("status.capacity.cpu") - m.Fields.CPU("spec.reserve.cpu"))
 	fields["machine.capacity.memory"] = api.Bytes(capacity.Bytes("status.capacity.memory") - m.Fields.Bytes("spec.reserve.memory"))

@@ -111,7 +111,7 @@ type Exit struct {
 type Network interface {
 	// Attach makes the pod's network namespace with its address, and returns the
 	// path of the namespace. Idempotent: it repairs what is missing and keeps
-	// what is there.
+	// what is there. A *PortInUse names a host port that another program has.
 	Attach(ctx context.Context, pod PodNetwork) (netnsPath string, err error)
 	// Detach removes the namespace and everything that Attach made. Idempotent.
 	Detach(ctx context.Context, podID string) error
@@ -126,6 +126,19 @@ type PodNetwork struct {
 	Name    string
 	Address netip.Addr // the pod's one IPv6 address
 	IPv4    string     // masquerade | clat | none
+	// HostPorts are ports of the machine that are to lead to the pod.
+	HostPorts []HostPort
+}
+
+// PortInUse says that a program on the machine listens on a host port of a pod.
+type PortInUse struct {
+	Port uint16
+	By   string // "nginx (pid 812)"
+}
+
+// Error names the port and the program.
+func (e *PortInUse) Error() string {
+	return portInUse(e.Port, e.By)
 }
 
 // RoutePlan is what the machine's part of the cluster network should be.
@@ -173,4 +186,6 @@ type MachineFacts struct {
 	Version      string // of this program
 	Level        int    // the highest that this program supports
 	Address      string // at which the other machines reach this one
+	// Listening names the programs that listen on ports which pods want of a machine.
+	Listening map[uint16]string
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ func Inventory() lifecycle.Loop {
 			Reads: []string{"spec.address"},
 			Outputs: []string{
 				"status.capacity", "status.os", "status.kernel", "status.architecture",
-				"status.version", "status.level", "status.address",
+				"status.version", "status.level", "status.address", "status.listening",
 			},
 			Timeout: 10 * time.Second,
 			Do:      act(probe),
@@ -55,7 +56,7 @@ func probe(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs,
 	if own := in.Fields.String("spec.address"); own != "" {
 		address = own
 	}
-	return lifecycle.Outputs{
+	out := lifecycle.Outputs{
 		"status.capacity.cpu":    api.CPU(inv.CPU),
 		"status.capacity.memory": api.Bytes(inv.Memory),
 		"status.os":              api.Str(inv.OS),
@@ -64,7 +65,11 @@ func probe(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs,
 		"status.version":         api.Str(inv.Version),
 		"status.level":           api.Int(inv.Level),
 		"status.address":         api.Str(address),
-	}, nil
+	}
+	for port, by := range inv.Listening {
+		out[api.Join("status", "listening", strconv.Itoa(int(port)))] = api.Str(by)
+	}
+	return out, nil
 }
 
 // probed foretells the inventory: a machine is what it was, at the address it is given.

@@ -2,6 +2,7 @@ package loops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -20,7 +21,8 @@ func Networking() lifecycle.Loop {
 			Name:     "network",
 			Requires: []string{"address"},
 			Where:    lifecycle.OnMachine,
-			Reads:    []string{"status.machine", "status.address", "spec.network"},
+			Reads:    []string{"status.machine", "status.address", "spec.network", "spec.containers.*.ports", "spec.containers.*.hostPorts"},
+			Consults: []string{"Machine"}, // which may learn that a port is free
 			Outputs:  []string{"status.network"},
 			Timeout:  30 * time.Second,
 			Do:       act(attach),
@@ -34,13 +36,21 @@ func attach(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs
 	if err != nil {
 		return nil, fmt.Errorf("read status.address: %w", err)
 	}
+	ports := HostPorts(in.Fields)
 	path, err := h.Network().Attach(ctx, PodNetwork{
-		ID: in.ID, Name: in.Key.Name, Address: address, IPv4: in.Fields.String("spec.network.ipv4"),
+		ID: in.ID, Name: in.Key.Name, Address: address, IPv4: in.Fields.String("spec.network.ipv4"), HostPorts: ports,
 	})
+	if other := (*PortInUse)(nil); errors.As(err, &other) {
+		return nil, &lifecycle.Error{Code: api.PortInUse, Message: other.Error() + " on " + in.Machine, Wait: true}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connect the pod on %s: %w", in.Machine, err)
 	}
-	return lifecycle.Outputs{"status.network.namespace": api.Str(path)}, nil
+	out := lifecycle.Outputs{"status.network.namespace": api.Str(path)}
+	for _, p := range ports {
+		out[api.Join("status", "network", "hostPorts", p.Name)] = api.Int(p.Host)
+	}
+	return out, nil
 }
 
 func detach(ctx context.Context, h Host, in lifecycle.Inputs) error {

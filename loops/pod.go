@@ -28,5 +28,8 @@ func PodReservation(f api.Fields) (sum lifecycle.Reservation) {
 		at := "spec.containers." + name + ".resources."
 		sum = sum.Add(lifecycle.Reservation{CPU: f.CPU(at + "cpu"), Memory: f.Bytes(at + "memory")})
 	}
+	for _, p := range HostPorts(f) {
+		sum = sum.Add(lifecycle.Reservation{Ports: map[uint16]int{p.Host: 1}})
+	}
 	return sum
 }

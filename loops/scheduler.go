@@ -20,7 +20,8 @@ func Scheduler() lifecycle.Loop {
 			Name:  "schedule",
 			Where: lifecycle.OnExecutor,
 			Reads: []string{
-				"spec.containers.*.resources", "spec.require", "status.refusals", "machine.standing",
+				"spec.containers.*.resources", "spec.containers.*.hostPorts", "spec.require",
+				"status.refusals", "machine.standing",
 			},
 			Feedback: []string{"status.refusals"},
 			Consults: []string{"Machine", "Pod", "members"},
@@ -35,7 +36,7 @@ func Scheduler() lifecycle.Loop {
 // machine can have it.
 func schedule(v lifecycle.View, in lifecycle.Inputs) (lifecycle.Outputs, error) {
 	need := needOf(v, in)
-	machines := candidates(v, in.Key)
+	machines := candidates(v, in.Key, need.Ports)
 	p := sched.Place(need, machines)
 	out := lifecycle.Outputs{}
 	if p.Machine != "" {
@@ -55,7 +56,7 @@ func schedule(v lifecycle.View, in lifecycle.Inputs) (lifecycle.Outputs, error) 
 func needOf(v lifecycle.View, in lifecycle.Inputs) sched.Need {
 	r := PodReservation(in.Fields)
 	need := sched.Need{
-		ID: in.ID, CPU: r.CPU, Memory: r.Memory,
+		ID: in.ID, CPU: r.CPU, Memory: r.Memory, Ports: hostNumbers(in.Fields),
 		Require: map[string]string{}, Refused: map[string]string{},
 		Previous: in.Previous.String("status.machine"),
 	}
@@ -76,7 +77,7 @@ func needOf(v lifecycle.View, in lifecycle.Inputs) sched.Need {
 
 // candidates describes every machine of the cluster as it is seen from here. One that
 // was removed may have left its object behind.
-func candidates(v lifecycle.View, pod api.Key) []sched.Machine {
+func candidates(v lifecycle.View, pod api.Key, ports []uint16) []sched.Machine {
 	var machines []sched.Machine
 	for _, o := range v.Objects("Machine") {
 		if v.Member(o.Key.Name).Removed {
@@ -88,7 +89,7 @@ func candidates(v lifecycle.View, pod api.Key) []sched.Machine {
 			Name: o.Key.Name, Labels: map[string]string{}, Standing: standingOf(v, o, status),
 			CPU:     status.CPU("status.capacity.cpu") - o.Fields.CPU("spec.reserve.cpu"),
 			Memory:  status.Bytes("status.capacity.memory") - o.Fields.Bytes("spec.reserve.memory"),
-			UsedCPU: used.CPU, UsedMemory: used.Memory,
+			UsedCPU: used.CPU, UsedMemory: used.Memory, Ports: portHolders(v, o.Key.Name, pod, ports, used.Ports, listening(o, ports)),
 		}
 		for _, k := range o.Fields.Keys("spec.labels") {
 			m.Labels[k] = o.Fields.String(api.Child("spec.labels", k))

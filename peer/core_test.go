@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"starling.dev/starling/api"
+	"starling.dev/starling/lifecycle"
 )
 
 const hello = `
@@ -66,6 +67,11 @@ func TestDeleteTakesEverythingDown(t *testing.T) {
 		}
 		if l := n.core.engine.list("Pod"); len(l) != 0 {
 			t.Errorf("m%d lists %v", n.i, l[0].Key)
+		}
+		for machine, used := range n.core.engine.usage {
+			if !used.Equal(lifecycle.Reservation{}) {
+				t.Errorf("m%d counts %+v as reserved on %q", n.i, used, machine)
+			}
 		}
 	}
 }

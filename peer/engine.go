@@ -230,7 +230,7 @@ func (e *engine) account(t *tracked) {
 	}
 	e.usage[t.placed] = e.usage[t.placed].Sub(t.reserved)
 	e.usage[machine] = e.usage[machine].Add(now)
-	if machine != t.placed || now != t.reserved {
+	if machine != t.placed || !now.Equal(t.reserved) {
 		e.wakeTopic(kindTopic("Pod"))
 	}
 	t.placed, t.reserved = machine, now

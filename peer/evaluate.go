@@ -85,6 +85,7 @@ func (e *engine) leave(t *tracked) {
 func (e *engine) setGone(t *tracked, gone bool) {
 	t.gone = gone
 	e.wakeParent(t)
+	e.account(t) // what is gone reserves nothing
 	delete(e.health, t.snap.ID)
 	e.lists[t.ref.Kind] = nil
 	if _, moved := e.moved[t.ref]; moved || t.ref.Kind == "Machine" {

@@ -41,7 +41,7 @@ func (e *engine) hold(t *tracked, _ lifecycle.Outputs) {
 		return
 	}
 	r, old := t.kind.Reservation(t.snap.Fields), e.held.byID[t.snap.ID]
-	e.promise(t.snap.ID, lifecycle.Reservation{CPU: max(r.CPU, old.CPU), Memory: max(r.Memory, old.Memory)})
+	e.promise(t.snap.ID, r.Most(old))
 }
 
 // tighten lets go of what an object was given and no longer uses, now that it runs as
@@ -51,14 +51,14 @@ func (e *engine) tighten(t *tracked) {
 	if !ok || t.kind.Reservation == nil || t.verdict != lifecycle.Converged || t.gone {
 		return
 	}
-	if r := t.kind.Reservation(t.snap.Fields); r != old && e.machineOf(t.ref, t.snap) == e.c.self.Name {
+	if r := t.kind.Reservation(t.snap.Fields); !r.Equal(old) && e.machineOf(t.ref, t.snap) == e.c.self.Name {
 		e.promise(t.snap.ID, r)
 		e.wakeTopic(kindTopic("Pod"))
 	}
 }
 
 func (e *engine) promise(id string, r lifecycle.Reservation) {
-	if old, ok := e.held.byID[id]; ok && old == r {
+	if old, ok := e.held.byID[id]; ok && old.Equal(r) {
 		return
 	}
 	e.held.set(id, r)

@@ -18,6 +18,8 @@ type Machine struct {
 	CPU, Memory int64
 	// UsedCPU and UsedMemory are reserved by other pods.
 	UsedCPU, UsedMemory int64
+	// Ports says who has host ports there, in a sentence for each: other pods, programs.
+	Ports map[uint16]string
 	// Standing is "ready", or why it takes no pods: "drained", "silent", "not ready".
 	Standing string
 }
@@ -26,6 +28,7 @@ type Machine struct {
 type Need struct {
 	ID          string // breaks ties
 	CPU, Memory int64
+	Ports       []uint16 // of the host, sorted
 	Require     map[string]string
 	// Previous is the machine that holds the pod: it stays there if it can.
 	Previous string
@@ -111,6 +114,9 @@ func refuse(need Need, m *Machine) string {
 	if why := Short(need.CPU, need.Memory, m.CPU-m.UsedCPU, m.Memory-m.UsedMemory, m.CPU, m.Memory); why != "" {
 		return why
 	}
+	if why := Taken(need.Ports, m.Ports); why != "" {
+		return why
+	}
 	return need.Refused[m.Name]
 }
 
@@ -126,6 +132,17 @@ func Short(needCPU, needMemory, freeCPU, freeMemory, allCPU, allMemory int64) st
 		short = append(short, fmt.Sprintf("memory: needs %s, has %s free of %s", memory(needMemory), memory(freeMemory), memory(allMemory)))
 	}
 	return strings.Join(short, "; ")
+}
+
+// Taken says who has the host ports that are wanted, or "".
+func Taken(want []uint16, holders map[uint16]string) string {
+	var taken []string
+	for _, port := range want {
+		if by, ok := holders[port]; ok {
+			taken = append(taken, by)
+		}
+	}
+	return strings.Join(taken, "; ")
 }
 
 // memory prints bytes as people say them: exactly where that is short, else rounded down

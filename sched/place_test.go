@@ -9,7 +9,7 @@ const gi = 1 << 30
 
 func machines() []Machine {
 	return []Machine{
-		{Name: "a", CPU: 2000, Memory: 4 * gi, UsedCPU: 1000, UsedMemory: 2 * gi, Standing: "ready", Labels: map[string]string{"disk": "ssd"}},
+		{Name: "a", CPU: 2000, Memory: 4 * gi, UsedCPU: 1000, UsedMemory: 2 * gi, Standing: "ready", Labels: map[string]string{"disk": "ssd"}, Ports: map[uint16]string{80: "host port 80 is taken by pod/web"}},
 		{Name: "b", CPU: 2000, Memory: 4 * gi, Standing: "ready", Labels: map[string]string{"disk": "hdd"}},
 		{Name: "c", CPU: 8000, Memory: 16 * gi, Standing: "drained", Labels: map[string]string{"disk": "ssd"}},
 	}
@@ -26,6 +26,7 @@ func TestPlace(t *testing.T) {
 		{"label", Need{ID: "p", Require: map[string]string{"disk": "ssd"}}, "a [{b has disk=hdd (needs disk=ssd)} {c drained}]"},
 		{"memory numbers", Need{ID: "p", Memory: 5 * gi}, " [{a memory: needs 5Gi, has 2Gi free of 4Gi} {b memory: needs 5Gi, has 4Gi free of 4Gi} {c drained}]"},
 		{"cpu and memory", Need{ID: "p", CPU: 3000, Memory: 20 * gi, Previous: "b"}, " [{a cpu: needs 3, has 1 free of 2; memory: needs 20Gi, has 2Gi free of 4Gi} {b cpu: needs 3, has 2 free of 2; memory: needs 20Gi, has 4Gi free of 4Gi} {c drained}]"},
+		{"host port", Need{ID: "p", Ports: []uint16{80, 443}}, "b [{a host port 80 is taken by pod/web} {c drained}]"},
 		{"refused", Need{ID: "p", Refused: map[string]string{"b": "refused: full"}}, "a [{b refused: full} {c drained}]"},
 	}
 	for _, tt := range tests {

@@ -174,7 +174,7 @@ func (c *checker) addresses() string {
 	}
 	for _, m := range c.w.members() {
 		for _, id := range sortedIDs(m.host.nets) {
-			a := m.host.nets[id]
+			a := m.host.nets[id].Address
 			if old, taken := users[a]; taken && old != id {
 				return fmt.Sprintf("%v is used by the pods %s and %s", a, id, old)
 			}

@@ -23,7 +23,7 @@ type host struct {
 	memory int64
 	images map[string]bool
 	pods   map[string]*instance
-	nets   map[string]netip.Addr // by pod ID
+	nets   map[string]loops.PodNetwork // by pod ID
 	routes loops.RoutePlan
 	pids   uint32
 	// leases are what the guards know: it outlives the peer, and ends with the machine.
@@ -47,13 +47,13 @@ func newHost(m *machine) *host {
 	r := m.w.random.host
 	return &host{
 		m: m, cpu: 500 * (3 + r.Int64N(6)), memory: (512 << 20) * (2 + r.Int64N(7)),
-		images: map[string]bool{}, pods: map[string]*instance{}, nets: map[string]netip.Addr{}, leases: map[string]loops.Lease{},
+		images: map[string]bool{}, pods: map[string]*instance{}, nets: map[string]loops.PodNetwork{}, leases: map[string]loops.Lease{},
 	}
 }
 
 // powerOff ends whatever runs; images and volumes are on the machine's disk.
 func (h *host) powerOff() {
-	h.pods, h.nets, h.routes = map[string]*instance{}, map[string]netip.Addr{}, loops.RoutePlan{}
+	h.pods, h.nets, h.routes = map[string]*instance{}, map[string]loops.PodNetwork{}, loops.RoutePlan{}
 	h.leases = map[string]loops.Lease{}
 }
 
@@ -204,8 +204,24 @@ func (c hostContainers) Remove(_ context.Context, id string) error {
 type hostNetwork struct{ h *host }
 
 func (n hostNetwork) Attach(_ context.Context, p loops.PodNetwork) (string, error) {
-	n.h.nets[p.ID] = p.Address
+	n.h.checkPorts(p)
+	n.h.nets[p.ID] = p
 	return "/run/netns/" + p.ID, nil
+}
+
+// checkPorts is invariant 6 for host ports: each leads to one pod.
+func (h *host) checkPorts(p loops.PodNetwork) {
+	for _, id := range slices.Sorted(maps.Keys(h.nets)) {
+		for _, have := range h.nets[id].HostPorts {
+			taken := slices.ContainsFunc(p.HostPorts, func(want loops.HostPort) bool { return want.Host == have.Host })
+			if id != p.ID && taken {
+				h.m.w.fail(6, "%s connects pod %s to host port %d, which leads to pod %s", h.m.name, p.ID, have.Host, id)
+			}
+		}
+	}
+	if len(p.HostPorts) > 0 {
+		h.m.w.sometimes("a pod has a host port")
+	}
 }
 
 func (n hostNetwork) Detach(_ context.Context, id string) error {

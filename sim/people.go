@@ -128,12 +128,17 @@ func (p *people) apply(key api.Key) peer.Edit {
 	case 1:
 		image = imageCrash
 	}
+	argument := r.IntN(1000)
 	f := api.Fields{
 		"spec.containers.app.image":            api.Str(image),
-		"spec.containers.app.args":             api.List(fmt.Sprint(r.IntN(1000))),
+		"spec.containers.app.args":             api.List(fmt.Sprint(argument)),
 		"spec.containers.app.resources.cpu":    api.CPU(50 * (1 + r.Int64N(16))),
 		"spec.containers.app.resources.memory": api.Bytes((32 << 20) * (1 + r.Int64N(20))),
 		"spec.grace":                           api.Duration(time.Duration(2+r.IntN(8)) * time.Second),
+	}
+	if argument%8 == 0 { // a few pods compete for a few host ports
+		f["spec.containers.app.ports.http"] = api.Int(8080)
+		f["spec.containers.app.hostPorts.http"] = api.Int(80 + argument/8%3)
 	}
 	switch {
 	case r.chance(p.w.weather.leased):

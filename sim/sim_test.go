@@ -107,6 +107,7 @@ var sometimesReached = []string{
 	"a one-way partition",
 	"a partition",
 	"a peer is killed",
+	"a pod has a host port",
 	"a pod runs at the end",
 	"a rollback",
 	"a silent machine's pod is replaced",

@@ -100,6 +100,17 @@ func (n *Network) chooseIPv4Locked(podID string) (netip.Addr, error) {
 	return a, nil
 }
 
+// PodIPv4 returns the address that a pod has behind this machine; the zero Addr if it
+// has none.
+func (n *Network) PodIPv4(podID string) netip.Addr {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.readIPv4Locked(); err != nil {
+		return netip.Addr{}
+	}
+	return n.ipv4[podID]
+}
+
 func (n *Network) releaseIPv4Locked(podID string) error {
 	if err := n.readIPv4Locked(); err != nil {
 		return err

@@ -1,0 +1,203 @@
+package hostports
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"github.com/google/nftables/userdata"
+	"golang.org/x/sys/unix"
+
+	"starling.dev/starling/netstack"
+)
+
+func ourTable() *nftables.Table {
+	return &nftables.Table{Name: TableName, Family: nftables.TableFamilyINet}
+}
+
+// compiled is the table in the kernel's words.
+type compiled struct {
+	sets   []filledSet
+	chains []filledChain
+}
+
+type filledSet struct {
+	set      *nftables.Set
+	elements []nftables.SetElement
+}
+
+type filledChain struct {
+	chain *nftables.Chain
+	rules []rule
+}
+
+type rule struct {
+	comment string
+	exprs   []expr.Any
+}
+
+func (c filledChain) comments() (list []string) {
+	for _, r := range c.rules {
+		list = append(list, r.comment)
+	}
+	return list
+}
+
+// Names of the sets.
+const (
+	to4Map, to6Map = "to4", "to6"
+	selfSet        = "self"
+)
+
+// compile puts the ports into the kernel's words.
+func compile(cfg Config, list []netstack.HostPort, hash string) compiled {
+	to4 := filledSet{set: toMap(to4Map, nftables.TypeIPAddr)}
+	to6 := filledSet{set: toMap(to6Map, nftables.TypeIP6Addr)}
+	self := filledSet{set: &nftables.Set{
+		Table: ourTable(), Name: selfSet, KeyType: nftables.MustConcatSetType(nftables.TypeIP6Addr, nftables.TypeIP6Addr),
+	}}
+	pods := map[netip.Addr]bool{}
+	for _, p := range list {
+		for _, protocol := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
+			to6.elements = append(to6.elements, toElement(protocol, p.Host, p.Pod, p.Port))
+			if p.IPv4.IsValid() {
+				to4.elements = append(to4.elements, toElement(protocol, p.Host, p.IPv4, p.Port))
+			}
+		}
+		if !pods[p.Pod] {
+			pods[p.Pod] = true
+			self.elements = append(self.elements, nftables.SetElement{Key: append(p.Pod.AsSlice(), p.Pod.AsSlice()...)})
+		}
+	}
+	rules := lead(cfg, hash)
+	return compiled{
+		sets: []filledSet{to4, to6, self},
+		chains: []filledChain{
+			{natChain("prerouting", nftables.ChainHookPrerouting, priority), rules},
+			{natChain("output", nftables.ChainHookOutput, priority), rules},
+			{natChain("postrouting", nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource), []rule{
+				{"a pod that reaches itself is answered by " + cfg.Source.String(), answerForItself(cfg.Source)},
+			}},
+		},
+	}
+}
+
+// priority is behind that of services: addresses of load balancers are the machine's too,
+// and their ports come first.
+var priority = nftables.ChainPriorityRef(*nftables.ChainPriorityNATDest + 1)
+
+func natChain(name string, hook *nftables.ChainHook, priority *nftables.ChainPriority) *nftables.Chain {
+	return &nftables.Chain{Name: name, Table: ourTable(), Type: nftables.ChainTypeNAT, Hooknum: hook, Priority: priority}
+}
+
+func toMap(name string, address nftables.SetDatatype) *nftables.Set {
+	return &nftables.Set{
+		Table: ourTable(), Name: name, IsMap: true,
+		KeyType:  nftables.MustConcatSetType(nftables.TypeInetProto, nftables.TypeInetService),
+		DataType: nftables.MustConcatSetType(address, nftables.TypeInetService),
+	}
+}
+
+// toElement leads from a protocol and a port to an address and a port. Each part of a key
+// or a value takes whole registers of four bytes.
+func toElement(protocol byte, host uint16, pod netip.Addr, port uint16) nftables.SetElement {
+	key := []byte{protocol, 0, 0, 0, 0, 0, 0, 0}
+	binary.BigEndian.PutUint16(key[4:], host)
+	value := append(pod.AsSlice(), 0, 0, 0, 0)
+	binary.BigEndian.PutUint16(value[len(value)-4:], port)
+	return nftables.SetElement{Key: key, Val: value}
+}
+
+func (c compiled) write(conn *nftables.Conn) error {
+	conn.AddTable(ourTable())
+	for _, s := range c.sets {
+		if err := conn.AddSet(s.set, nil); err != nil {
+			return fmt.Errorf("make set %s: %w", s.set.Name, err)
+		}
+		for part := range slices.Chunk(s.elements, 500) { // a message holds so many
+			if err := conn.SetAddElements(s.set, part); err != nil {
+				return fmt.Errorf("fill set %s: %w", s.set.Name, err)
+			}
+		}
+	}
+	for _, f := range c.chains {
+		chain := conn.AddChain(f.chain)
+		for _, r := range f.rules {
+			conn.AddRule(&nftables.Rule{
+				Table: ourTable(), Chain: chain, Exprs: r.exprs,
+				UserData: userdata.AppendString(nil, userdata.TypeComment, r.comment),
+			})
+		}
+	}
+	return nil
+}
+
+// Registers: the first and the second hold 16 bytes each, those of a half key four.
+const (
+	first, second  = 1, 2
+	half, nextHalf = 8, 9 // the first eight bytes of the first
+)
+
+// lead are the rules that send what is for an address of the machine on to pods.
+func lead(cfg Config, hash string) []rule {
+	v6 := slices.Concat(family(unix.NFPROTO_IPV6), isLocal(),
+		unless(24, cfg.Cluster), unless(24, netip.MustParsePrefix("::1/128")), lookUp(to6Map),
+		[]expr.Any{&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV6, RegAddrMin: first, RegProtoMin: second, Specified: true}})
+	v4 := slices.Concat(family(unix.NFPROTO_IPV4), isLocal(), unless(16, netip.MustParsePrefix("127.0.0.0/8")), lookUp(to4Map),
+		[]expr.Any{&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: first, RegProtoMin: nextHalf, Specified: true}})
+	return []rule{
+		{"IPv6 to a port of a pod (ports " + hash + ")", v6},
+		{"IPv4 to a port of a pod", v4},
+	}
+}
+
+func family(number byte) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: first},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: first, Data: []byte{number}},
+	}
+}
+
+// isLocal matches packets to an address of the machine.
+func isLocal() []expr.Any {
+	return []expr.Any{
+		&expr.Fib{Register: first, FlagDADDR: true, ResultADDRTYPE: true},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: first, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)},
+	}
+}
+
+// unless passes over what is for a prefix, whose length is a number of bytes.
+func unless(offset uint32, p netip.Prefix) []expr.Any {
+	size := uint32(p.Bits() / 8)
+	return []expr.Any{
+		&expr.Payload{DestRegister: first, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: size},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: first, Data: p.Masked().Addr().AsSlice()[:size]},
+	}
+}
+
+// lookUp finds where the port leads, or ends the rule.
+func lookUp(name string) []expr.Any {
+	const portAt = 2 // of the destination, in TCP's and UDP's headers
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: half},
+		&expr.Payload{DestRegister: nextHalf, Base: expr.PayloadBaseTransportHeader, Offset: portAt, Len: 2},
+		&expr.Lookup{SourceRegister: half, DestRegister: first, IsDestRegSet: true, SetName: name},
+	}
+}
+
+// answerForItself gives a connection of a pod with itself the machine's address as its
+// source: else the pod would answer itself without passing here.
+func answerForItself(source netip.Addr) []expr.Any {
+	const sourceAt, destinationAt, size = 8, 24, 16
+	return slices.Concat(family(unix.NFPROTO_IPV6), []expr.Any{
+		&expr.Payload{DestRegister: first, Base: expr.PayloadBaseNetworkHeader, Offset: sourceAt, Len: size},
+		&expr.Payload{DestRegister: second, Base: expr.PayloadBaseNetworkHeader, Offset: destinationAt, Len: size},
+		&expr.Lookup{SourceRegister: first, SetName: selfSet},
+		&expr.Immediate{Register: first, Data: source.AsSlice()},
+		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV6, RegAddrMin: first},
+	})
+}
