@@ -36,6 +36,7 @@ type NodeDescription struct {
 	Acts, Undoes             bool
 	Reads, Consults, Outputs []string
 	Timeout                  time.Duration
+	Children                 string // the kind of the objects that it owns
 }
 
 // Edge says that one node waits for another, and why: "requires", "wants", "is after",
@@ -88,7 +89,7 @@ func (n *node) describe() NodeDescription {
 	s := n.step
 	return NodeDescription{
 		Name: n.name, Goal: n.goal(), Loop: n.loop, Where: s.Where, Acts: n.acts(), Undoes: s.Undo != nil,
-		Reads: slices.Clone(s.Reads), Consults: slices.Clone(s.Consults), Outputs: slices.Clone(s.Outputs), Timeout: s.Timeout,
+		Reads: slices.Clone(s.Reads), Consults: slices.Clone(s.Consults), Outputs: slices.Clone(s.Outputs), Timeout: s.Timeout, Children: s.Children,
 	}
 }
 

@@ -16,7 +16,7 @@ func (v *evaluator) backward(n *node) {
 	case busy && run.Stray:
 		v.markStray(n, s)
 	case busy:
-	case n.step.Manage != nil:
+	case n.step.Manage != nil || v.keepsChildren(n):
 		v.disown(n, s)
 	case !letsGo && (v.needed.has(n.at) || s.Result.Phase == PhaseNever || s.Result.Phase == PhaseUndone):
 		v.stray(n, s)
@@ -27,6 +27,16 @@ func (v *evaluator) backward(n *node) {
 		v.stray(n, s)
 	}
 	v.ranks[n.at] = v.rank(s)
+}
+
+// keepsChildren: an acting step that is not needed any more has children, which go before
+// it is taken back.
+func (v *evaluator) keepsChildren(n *node) bool {
+	if v.needed.has(n.at) {
+		return false
+	}
+	child, _ := v.child(n)
+	return child != ""
 }
 
 // keepBelow keeps what stands below something that is held here still, for an object

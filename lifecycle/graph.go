@@ -138,8 +138,8 @@ func checkStep(l *Loop, s *Step) error {
 	switch {
 	case count(s.Decide != nil, s.Manage != nil, s.Do != nil) != 1:
 		return fmt.Errorf("%s: set exactly one of Decide, Manage and Do", where)
-	case (s.Manage == nil) != (s.Children == ""):
-		return fmt.Errorf("%s: Manage and Children, the kind that it owns, belong together", where)
+	case s.Manage != nil && s.Children == "" || s.Decide != nil && s.Children != "":
+		return fmt.Errorf("%s: Children is the kind that a step owns; Manage needs it, and Decide has none", where)
 	case s.Timeout <= 0:
 		return fmt.Errorf("%s: a step needs a timeout", where)
 	case s.Do == nil && (s.Undo != nil || s.Expect != nil):

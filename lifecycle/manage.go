@@ -34,6 +34,26 @@ type Pending struct {
 // Error returns the sentence.
 func (p *Pending) Error() string { return p.Message }
 
+// Owns is how a step that acts, and has children, says what is to become of them: as its
+// error, beside its outputs. It is no failure by itself.
+type Owns struct {
+	// Children are all that there is to be: those that are not among them are deleted.
+	Children []Child
+	// Err is how the step ended; nil if it is done, a [Pending] if it waits for a child.
+	Err error
+}
+
+// Error returns how the step ended.
+func (o *Owns) Error() string {
+	if o.Err == nil {
+		return "done"
+	}
+	return o.Err.Error()
+}
+
+// Unwrap returns how the step ended.
+func (o *Owns) Unwrap() error { return o.Err }
+
 // again: this machine learnt something that no field tells, so that the step decides
 // once more.
 func (v *evaluator) again(n *node) bool {
@@ -43,7 +63,7 @@ func (v *evaluator) again(n *node) bool {
 // attends judges a step that is [Pending]. What holds up its children holds it up.
 func (v *evaluator) attends(n *node, s *StepState) bool {
 	r := &s.Result
-	if n.step.Do != nil || !v.holds(n, r) {
+	if n.step.Do != nil && n.step.Children == "" || !v.holds(n, r) {
 		return false
 	}
 	s.State, s.Since, s.Until, s.Message = StateRunning, r.Started, r.Started.Add(n.step.Timeout), r.Message
@@ -64,7 +84,7 @@ func (v *evaluator) attends(n *node, s *StepState) bool {
 }
 
 func (v *evaluator) child(n *node) (key string, verdict State) {
-	if n.step.Manage == nil || v.env.Child == nil {
+	if n.step.Children == "" || v.env.Child == nil {
 		return "", ""
 	}
 	return v.env.Child(n.name)

@@ -74,7 +74,7 @@ type Step struct {
 	// what becomes of them, and is called again until it has nothing more to say. What
 	// it reads of them has to come from the kind's derived fields, so that it runs again
 	// when one of them changes. On the way down its children are deleted before it
-	// counts as taken back.
+	// counts as taken back. A step that acts may own children as well; see [Owns].
 	Manage   func(View, Inputs) (Outputs, []Child, error)
 	Children string
 	// Do acts, outside the core. It must be cancellable and idempotent: it is run

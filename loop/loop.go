@@ -37,8 +37,17 @@ type Step struct {
 	Reads []string
 	// Outputs are what Do returns, below status.loops.LOOP.
 	Outputs []string
+	// Consults are kinds of objects ("Machine") that wake the step while it waits, when one
+	// of them changes.
+	Consults []string
 	// Claims are resources outside of the cluster that no other loop may touch.
 	Claims []string
+	// Children is the kind of the objects that the step makes with [Call.Own]; empty for
+	// none.
+	Children string
+	// InKind: the Kind of the step's objects defines the step, so that only Name, Kind,
+	// Children, Do and Undo count here.
+	InKind bool
 	// Timeout bounds one attempt; zero for one minute.
 	Timeout time.Duration
 	// OnExecutor: the step is done by the peer that hashing gives the object, instead of
@@ -66,7 +75,35 @@ type Call struct {
 	Fields, Previous Fields
 	Machine          string
 	Attempt          uint64 // counts from 1
+	// Children are the children that the step made before, by slot.
+	Children map[int]Child
+
+	owned *owned
 }
+
+// Child is an object that the step made, as it stands.
+type Child struct {
+	Name string
+	// State is serving (it runs its spec and is ready), running (it is not ready),
+	// changing (it does not run its spec yet) or leaving.
+	State string
+	// Address and Machine are a pod's, once it has them.
+	Address, Machine string
+}
+
+// Serving reports whether the child runs its spec and is ready.
+func (c Child) Serving() bool { return c.State == "serving" }
+
+// owned gathers the children that a call asks for.
+type owned struct {
+	declared bool
+	specs    map[int]Fields
+}
+
+// Own asks for a child in a slot, 0 or more, with a spec: it is made, or changed, or left
+// alone where it is so already. All children that a call does not ask for are deleted, so
+// ask for each of them, each time; a call that fails changes none.
+func (c Call) Own(slot int, spec Fields) { c.owned.specs[slot] = spec }
 
 // Failure is an error with more to say than a sentence.
 type Failure struct {
@@ -78,6 +115,14 @@ type Failure struct {
 
 // Error returns the sentence.
 func (f *Failure) Error() string { return f.Message }
+
+// Pending is how a step says that it has done what it could, and waits for a child, or for
+// something else that it reads, to be called again.
+func Pending(message string) error { return &pending{message} }
+
+type pending struct{ message string }
+
+func (p *pending) Error() string { return p.message }
 
 // Config says where a loop runs.
 type Config struct {
@@ -145,9 +190,12 @@ func refused(err error) bool {
 func declare(l Loop) *apiv1.AttachRequest {
 	req := &apiv1.AttachRequest{Loop: l.Name}
 	for _, s := range l.Steps {
+		if s.InKind {
+			continue
+		}
 		d := &apiv1.LoopStep{
 			Name: s.Name, Kind: s.Kind, After: s.After, Before: s.Before, Requires: s.Requires, RequiredBy: s.RequiredBy,
-			Reads: s.Reads, Outputs: s.Outputs, Claims: s.Claims, TimeoutMs: s.Timeout.Milliseconds(), Undo: s.Undo != nil,
+			Reads: s.Reads, Outputs: s.Outputs, Claims: s.Claims, Consults: s.Consults, Children: s.Children, TimeoutMs: s.Timeout.Milliseconds(), Undo: s.Undo != nil,
 		}
 		if s.OnExecutor {
 			d.Where = api.WhereExecutor

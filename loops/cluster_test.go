@@ -84,7 +84,7 @@ func (c *fakeCluster) Now() time.Time { return c.now }
 
 func (c *fakeCluster) Random() uint64 { c.random++; return c.random * 0x9E3779B97F4A7C15 }
 
-func (c *fakeCluster) Children(*lifecycle.Object) []ChildState { return nil }
+func (c *fakeCluster) Children(*lifecycle.Object, string) []ChildState { return nil }
 
 func (c *fakeCluster) Routes() map[string]string { return RoutesOf(c, c.Objects("Pod")) }
 

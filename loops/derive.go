@@ -19,8 +19,8 @@ type Surroundings interface {
 	Belongs(machine string) bool
 	// Object returns one object, which must not be changed.
 	Object(key api.Key) (*lifecycle.Object, bool)
-	// Children tells how the children of an object stand, sorted by key.
-	Children(parent *lifecycle.Object) []ChildState
+	// Children tells how the children that a loop made for an object stand, sorted by key.
+	Children(parent *lifecycle.Object, loop string) []ChildState
 	// Routes is what [RoutesOf] computes of the cluster.
 	Routes() map[string]string
 	// Ask has the voters asked, now, whether a machine is silent.

@@ -2,6 +2,7 @@ package loops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -62,9 +63,9 @@ func callForeign(ctx context.Context, h Host, c ForeignCall, outputs []string, i
 		return nil, &lifecycle.Error{Code: api.LoopDetached, Wait: true, Message: Detached(c.Loop, in.Machine)}
 	}
 	c.Inputs = in
-	out, err := host.Foreign().Call(ctx, c)
-	if err != nil {
-		return nil, err
+	out, ended := host.Foreign().Call(ctx, c)
+	if ended != nil && !waiting(ended) {
+		return nil, ended
 	}
 	for _, path := range out.Paths() {
 		if !slices.ContainsFunc(outputs, func(p string) bool { return api.Covers(p, path) }) {
@@ -74,7 +75,17 @@ func callForeign(ctx context.Context, h Host, c ForeignCall, outputs []string, i
 			return nil, fmt.Errorf("loop %s returned a value of %s that is no JSON: %w", c.Loop, path, err)
 		}
 	}
-	return out, nil
+	return out, ended
+}
+
+// waiting reports whether a step's error is none: it said what it had to say.
+func waiting(err error) bool {
+	var owns *lifecycle.Owns
+	var pending *lifecycle.Pending
+	if errors.As(err, &owns) && owns.Err != nil {
+		return errors.As(owns.Err, &pending)
+	}
+	return owns != nil || errors.As(err, &pending)
 }
 
 // Detached says that a loop's program is not there.

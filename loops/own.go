@@ -102,9 +102,14 @@ func hookOf(s api.HookedSpec) Hook {
 	step := lifecycle.Step{
 		Name: api.ForeignStep(s.Loop, s.Step), After: s.After, Before: s.Before, Requires: s.Requires, RequiredBy: s.RequiredBy,
 		Reads: s.Reads, Consults: s.Consults, Outputs: s.Outputs, Timeout: s.Timeout, Where: lifecycle.OnMachine,
+		Children: s.Children,
 		Do: act(func(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs, error) {
-			return callForeign(ctx, h, call, s.Outputs, in)
+			out, err := callForeign(ctx, h, call, s.Outputs, in)
+			return out, named(err, s, in)
 		}),
+	}
+	if s.Children != "" {
+		step.Reads = append(slices.Clone(s.Reads), api.Join("children", s.Loop))
 	}
 	if s.Where == api.WhereExecutor {
 		step.Where = lifecycle.OnExecutor

@@ -59,7 +59,7 @@ const (
 // that the pod is told to run, and how it stands.
 func DerivePinned(o *lifecycle.Object, v Surroundings) api.Fields {
 	fields := api.Fields{}
-	for _, c := range v.Children(o) {
+	for _, c := range v.Children(o, api.LoopPinned) {
 		at := "children." + strconv.FormatInt(c.Object.Fields.Int("spec.parent.slot"), 10)
 		fields[at+".template"] = api.Str(templateHash(c.Object.Fields))
 		fields[at+".state"] = api.Str(standing(c))

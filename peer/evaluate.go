@@ -145,7 +145,7 @@ func (e *engine) env(t *tracked, snap *lifecycle.Object) lifecycle.Env {
 	}
 	env.Skip = func(step string) bool { return e.skips(t, snap, step) }
 	env.Again = func(step string) bool { return t.again[step] }
-	env.Child = func(string) (string, lifecycle.State) { return e.worstChild(t) }
+	env.Child = func(step string) (string, lifecycle.State) { return e.worstChild(t, step) }
 	env.MayRetry = func(step string) bool {
 		try := t.tries[step]
 		return try == nil || (try.woken && !e.c.now.Before(try.next)) || (!try.next.IsZero() && !e.c.now.Before(try.next.Add(blockedRetry)))

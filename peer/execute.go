@@ -40,7 +40,7 @@ func (e *engine) run(t *tracked, snap *lifecycle.Object, run lifecycle.Run, v *v
 	}
 	delete(t.again, run.Step.Name)
 	switch {
-	case run.Step.Manage != nil && run.Undo:
+	case run.Undo && e.disowns(t, run.Step):
 		e.disown(t, run)
 	case run.Step.Manage != nil:
 		e.manage(t, run, v)
@@ -252,9 +252,24 @@ func (e *engine) finish(a *action, d ActionDone) {
 	if a.step.Where == lifecycle.OnMachine && e.machineOf(a.t.ref, a.t.snap) != e.c.self.Name {
 		return // it belongs elsewhere by now; what was made is taken back
 	}
+	if owns := (*lifecycle.Owns)(nil); errors.As(d.Err, &owns) {
+		if d.Err = owns.Err; a.step.Children != "" {
+			if fault := e.setChildren(a.t, a.step, owns.Children); fault != nil {
+				d.Err = fault
+			}
+		}
+	}
 	reg := e.outcome(a.t, a.step, a.reads, d.Outputs, d.Err)
 	reg.Started = a.started.UnixMilli()
 	e.write(a.t, a.step, reg)
+}
+
+// disowns reports whether taking a step back begins with its children.
+func (e *engine) disowns(t *tracked, step *lifecycle.Step) bool {
+	if step.Manage != nil || step.Children == "" {
+		return step.Manage != nil
+	}
+	return len(e.childrenOf(api.Key(t.ref), t.snap.ID, t.kind.Graph.StepOwner(step.Name))) > 0
 }
 
 func (e *engine) undone(a *action, err error, same bool) {

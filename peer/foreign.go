@@ -111,6 +111,9 @@ func (e *engine) skips(t *tracked, snap *lifecycle.Object, step string) bool {
 		return true
 	}
 	h, ok := e.reg.kinds[t.ref.Kind].hooks[step]
+	if ok && h.Loop == e.madeBy(t) {
+		return true // else a loop that adds pods to pods would add pods to these
+	}
 	if !ok || !h.NextRun || snap.Deleted {
 		return false
 	}

@@ -2,6 +2,8 @@ package peer
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
@@ -36,23 +38,37 @@ func (e *engine) wakeParent(t *tracked) {
 	}
 }
 
-// childrenOf lists the children of one incarnation that are still there, by key.
-func (e *engine) childrenOf(key api.Key, id string) []*tracked {
+// childrenOf lists the children that a loop made for one incarnation and that are still
+// there, by key.
+func (e *engine) childrenOf(key api.Key, id, loop string) []*tracked {
 	var list []*tracked
 	for _, ref := range e.children.sorted(key.String()) {
 		t := e.objects[ref]
-		if t.snap != nil && !t.gone && t.snap.Fields.String(parentID) == id {
+		if t.snap != nil && !t.gone && t.snap.Fields.String(parentID) == id && e.madeBy(t) == loop {
 			list = append(list, t)
 		}
 	}
 	return list
 }
 
-// Children tells how the children of an object stand, as any peer with the same
-// replicated state would say.
-func (v *view) Children(parent *lifecycle.Object) []loops.ChildState {
+// madeBy is the loop that made an object, "" for people.
+func (e *engine) madeBy(t *tracked) string {
+	o, ok := e.c.journal.state.Object(t.ref)
+	if !ok {
+		return ""
+	}
+	loop, _ := strings.CutPrefix(o.Creator(), loopAuthor)
+	return loop
+}
+
+// loopAuthor begins the author of what a loop writes.
+const loopAuthor = "loop:"
+
+// Children tells how the children that a loop made for an object stand, as any peer with
+// the same replicated state would say.
+func (v *view) Children(parent *lifecycle.Object, loop string) []loops.ChildState {
 	var list []loops.ChildState
-	for _, t := range v.c.engine.childrenOf(parent.Key, parent.ID) {
+	for _, t := range v.c.engine.childrenOf(parent.Key, parent.ID, loop) {
 		list = append(list, v.c.engine.childState(t, v))
 	}
 	return list
@@ -68,6 +84,10 @@ func (e *engine) childState(t *tracked, v *view) loops.ChildState {
 		Running: func(string) (lifecycle.Running, bool) { return lifecycle.Running{}, false },
 		Adopt:   never, Effects: never, MayRetry: never,
 	})
+	if t.ref.Kind != "Pod" {
+		converged := eval.Verdict == lifecycle.Converged && !snap.Deleted
+		return loops.ChildState{Object: snap, Settled: converged, Ready: converged}
+	}
 	running, _ := eval.Step(api.TargetRunning)
 	ready, _ := eval.Step(readyStep)
 	s := loops.ChildState{Object: snap, Settled: running.State == lifecycle.StateDone && eval.Silent == ""}
@@ -81,9 +101,9 @@ func (e *engine) removed(machine string) bool {
 }
 
 // worstChild is the child that holds its parent up most.
-func (e *engine) worstChild(t *tracked) (key string, verdict lifecycle.State) {
+func (e *engine) worstChild(t *tracked, step string) (key string, verdict lifecycle.State) {
 	order := map[lifecycle.State]int{lifecycle.Converged: 1, lifecycle.Progressing: 2, lifecycle.Failed: 3, lifecycle.Blocked: 4}
-	for _, child := range e.childrenOf(api.Key(t.ref), t.snap.ID) {
+	for _, child := range e.childrenOf(api.Key(t.ref), t.snap.ID, t.kind.Graph.StepOwner(step)) {
 		if v := e.verdictOf(child); order[v] > order[verdict] {
 			key, verdict = api.Key(child.ref).String(), v
 		}
@@ -110,6 +130,34 @@ func (e *engine) manage(t *tracked, run lifecycle.Run, v *view) {
 		return
 	}
 	e.write(t, run.Step, e.outcome(t, run.Step, run.Reads, out, err))
+}
+
+// setChildren makes the children of an acting step what it says, and reports what is wrong with
+// them: nothing is written then.
+func (e *engine) setChildren(t *tracked, step *lifecycle.Step, children []lifecycle.Child) error {
+	kind := e.kindNamed(step.Children)
+	for i := range children {
+		fields, problems := e.reg.catalog.Normalize(step.Children, children[i].Fields)
+		if len(problems) == 0 {
+			problems = kind.Validate(fields)
+		}
+		if len(problems) > 0 {
+			return &lifecycle.Error{Code: api.SpecInvalid, Message: fmt.Sprintf("loop %s asks for child %d, which is not valid: %s", t.kind.Graph.StepOwner(step.Name), children[i].Slot, problems[0])}
+		}
+		children[i].Fields = fields
+	}
+	e.settleDoubles(t, step)
+	for _, old := range e.childrenOf(api.Key(t.ref), t.snap.ID, t.kind.Graph.StepOwner(step.Name)) {
+		if !slices.ContainsFunc(children, func(c lifecycle.Child) bool { return c.Key == api.Key(old.ref) }) {
+			children = append(children, lifecycle.Child{Key: api.Key(old.ref), Delete: true, Note: "its loop does not want it any more"})
+		}
+	}
+	for _, child := range children {
+		if _, err := e.writeChild(t, step, child); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeChild makes, changes or deletes one child, and reports whether it had to.
@@ -142,7 +190,7 @@ func (e *engine) writeChild(t *tracked, step *lifecycle.Step, child lifecycle.Ch
 }
 
 func (e *engine) loopAuthor(t *tracked, step *lifecycle.Step) string {
-	return "loop:" + t.kind.Graph.StepOwner(step.Name)
+	return loopAuthor + t.kind.Graph.StepOwner(step.Name)
 }
 
 // childOps turns the child's spec into what is wanted; its parent is written once.
@@ -162,7 +210,7 @@ func (e *engine) childOps(t *tracked, child lifecycle.Child, current api.Fields,
 // while a partition kept them apart. One of each name holds it; the others never run.
 func (e *engine) settleDoubles(t *tracked, step *lifecycle.Step) (changed bool) {
 	author := e.loopAuthor(t, step)
-	for _, child := range e.childrenOf(api.Key(t.ref), t.snap.ID) {
+	for _, child := range e.childrenOf(api.Key(t.ref), t.snap.ID, t.kind.Graph.StepOwner(step.Name)) {
 		holder, ok := e.c.journal.state.Object(child.ref)
 		if !ok {
 			continue
@@ -192,9 +240,9 @@ func (e *engine) deleteLife(ref crdt.Ref, id crdt.ID, author, note string) bool 
 // disown takes a managing step back: its children are deleted, and when none is left
 // the step is undone.
 func (e *engine) disown(t *tracked, run lifecycle.Run) {
-	left := e.childrenOf(api.Key(t.ref), t.snap.ID)
+	left := e.childrenOf(api.Key(t.ref), t.snap.ID, t.kind.Graph.StepOwner(run.Step.Name))
 	for _, child := range left {
-		e.deleteChild(child, e.loopAuthor(t, run.Step), api.Key(t.ref).String()+" takes its pods down")
+		e.deleteChild(child, e.loopAuthor(t, run.Step), api.Key(t.ref).String()+" takes its children down")
 	}
 	if len(left) == 0 {
 		e.write(t, run.Step, crdt.Register{Phase: crdt.PhaseUndone, Reads: run.Reads})

@@ -52,6 +52,11 @@ func defineOwn(o *lifecycle.Object) (ownKind, bool) {
 		},
 		Goal: func(f api.Fields) string { return f.String("lifecycle.target") },
 	}
+	for _, l := range list {
+		if slices.ContainsFunc(l.Steps, func(s lifecycle.Step) bool { return s.Children != "" }) {
+			own.kind.Derive = withChildren(own.kind.Derive, l.Name)
+		}
+	}
 	if own.fault != "" {
 		own.kind = own.unfit(own.fault)
 	}

@@ -114,13 +114,35 @@ func (r *registration) checkPlural(name, plural string) string {
 // checkSteps looks at what cannot be seen in one graph: whether the fields that steps read
 // are there, and the kinds that they speak of.
 func (r *registration) checkSteps(kind string, nodes []lifecycle.NodeDescription) string {
+	managing := map[string]bool{}
 	for _, n := range nodes {
-		if n.Target {
+		if n.Target || !strings.Contains(n.Name, ":") {
 			continue
 		}
 		if why := r.checkReads(kind, n.Name, n.Reads, n.Consults); why != "" {
 			return why
 		}
+		if why := r.checkChildren(n); why != "" {
+			return why
+		}
+		if n.Children != "" && managing[n.Loop] {
+			return fmt.Sprintf("loop %s has two steps with children in the lifecycle of a %s; let one step make all of them", n.Loop, kind)
+		}
+		managing[n.Loop] = managing[n.Loop] || n.Children != ""
+	}
+	return ""
+}
+
+// checkChildren: what a step may make says whose it is.
+func (r *registration) checkChildren(n lifecycle.NodeDescription) string {
+	if n.Children == "" {
+		return ""
+	}
+	if _, ok := r.catalog.KindByName(n.Children); !ok {
+		return fmt.Sprintf("step %s can't have children: %s", n.Name, r.catalog.Unknown(n.Children))
+	}
+	if _, ok := r.catalog.FieldOf(n.Children, parentID); !ok {
+		return fmt.Sprintf("step %s can't have a %s as a child; pods can be children, and objects of kinds that people defined", n.Name, n.Children)
 	}
 	return ""
 }
@@ -189,10 +211,10 @@ func (r *registration) addStep(a applicant) string {
 	if _, known := r.catalog.KindByName(h.Kind); !ok || !known {
 		return r.catalog.Unknown(h.Kind)
 	}
-	if why := r.checkReads(h.Kind, h.Step.Name, h.Step.Reads, h.Step.Consults); why != "" {
-		return why
-	}
 	next, why := c.with(hook{h, a.born})
+	if why == "" {
+		why = r.checkSteps(h.Kind, next.kind.Graph.Describe().Nodes)
+	}
 	if why == "" {
 		var claims []lifecycle.Claim
 		for _, what := range h.Claims {
@@ -238,7 +260,22 @@ func (c composition) with(h hook) (composition, string) {
 		return c, err.Error()
 	}
 	next.kind.Graph = g
+	if h.Step.Children != "" {
+		next.kind.Derive = withChildren(next.kind.Derive, h.Loop)
+	}
 	return next, ""
+}
+
+// withChildren adds to what a kind derives what a loop reads of its children.
+func withChildren(derive func(*lifecycle.Object, loops.Surroundings) api.Fields, loop string) func(*lifecycle.Object, loops.Surroundings) api.Fields {
+	return func(o *lifecycle.Object, v loops.Surroundings) api.Fields {
+		fields := api.Fields{}
+		if derive != nil {
+			maps.Copy(fields, derive(o, v))
+		}
+		loops.DeriveForeign(o, v, loop, fields)
+		return fields
+	}
 }
 
 // sign notes a Step that is part of the composition, so that what stays the same is left

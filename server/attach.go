@@ -70,7 +70,7 @@ func stepEdits(req *apiv1.AttachRequest) (edits []peer.Edit) {
 		f := api.Fields{"spec.kind": api.Str(st.GetKind()), "spec.loop": api.Str(req.GetLoop()), "spec.step": api.Str(st.GetName())}
 		lists := map[string][]string{
 			"after": st.GetAfter(), "before": st.GetBefore(), "requires": st.GetRequires(), "requiredBy": st.GetRequiredBy(),
-			"reads": st.GetReads(), "outputs": st.GetOutputs(), "claims": st.GetClaims(),
+			"reads": st.GetReads(), "outputs": st.GetOutputs(), "claims": st.GetClaims(), "consults": st.GetConsults(),
 		}
 		for name, list := range lists {
 			if len(list) > 0 {
@@ -83,7 +83,7 @@ func stepEdits(req *apiv1.AttachRequest) (edits []peer.Edit) {
 		if st.GetUndo() {
 			f["spec.undo"] = api.Bool(true)
 		}
-		for name, value := range map[string]string{"where": st.GetWhere(), "existing": st.GetExisting()} {
+		for name, value := range map[string]string{"where": st.GetWhere(), "existing": st.GetExisting(), "children": st.GetChildren()} {
 			if value != "" {
 				f["spec."+name] = api.Str(value)
 			}

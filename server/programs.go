@@ -106,8 +106,24 @@ func detached(loop, machine string) error {
 }
 
 func resultOf(r *apiv1.StepResult) (lifecycle.Outputs, error) {
+	err := failureOf(r)
+	if r.GetOwns() {
+		owns := &lifecycle.Owns{Err: err}
+		for _, c := range r.GetChildren() {
+			owns.Children = append(owns.Children, lifecycle.Child{Slot: int(c.GetSlot()), Fields: api.Fields(c.GetFields())})
+		}
+		err = owns
+	}
+	return r.GetOutputs(), err
+}
+
+// failureOf is how a call ended; nil if its step is done.
+func failureOf(r *apiv1.StepResult) error {
 	if r.GetMessage() == "" && r.GetCode() == "" {
-		return r.GetOutputs(), nil
+		return nil
+	}
+	if r.GetPending() {
+		return &lifecycle.Pending{Message: r.GetMessage()}
 	}
 	code := r.GetCode()
 	if code == "" {
@@ -117,7 +133,7 @@ func resultOf(r *apiv1.StepResult) (lifecycle.Outputs, error) {
 	if len(r.GetOutputs()) > 0 {
 		failed.Outputs = r.GetOutputs()
 	}
-	return nil, failed
+	return failed
 }
 
 func (s *session) expect() (uint64, chan *apiv1.StepResult) {
