@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"starling.dev/starling/api"
 	"starling.dev/starling/gossip"
@@ -49,6 +50,12 @@ type Config struct {
 	CPU, Memory int64
 	// Registries are spoken to without TLS.
 	Registries []string
+	// RegistryAuth is a file with credentials for registries, as containers-auth.json(5)
+	// describes it. Default: auth.json in Data.
+	RegistryAuth string
+	// ClockOffset is added to the machine's clock, so that a lab can rehearse one that
+	// is wrong.
+	ClockOffset time.Duration
 	// Version of the program, for the machine's status.
 	Version string
 	Logger  *slog.Logger // required
@@ -66,6 +73,7 @@ func (c Config) withDefaults() Config {
 	set(&c.Cluster, "starling")
 	set(&c.Namespace, DefaultNamespace)
 	set(&c.MachineID, machineID())
+	set(&c.RegistryAuth, filepath.Join(c.Data, "auth.json"))
 	if c.GossipPort == 0 {
 		c.GossipPort = gossip.DefaultGossipPort
 	}
@@ -90,6 +98,9 @@ func (c Config) validate() error {
 	}
 	return identity.CheckName(c.Name)
 }
+
+// now reads the clock that the core lives by.
+func (c Config) now() time.Time { return time.Now().Add(c.ClockOffset) }
 
 func hostName() string {
 	name, err := os.Hostname()

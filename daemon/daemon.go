@@ -113,7 +113,7 @@ func (d *Daemon) buildLoop(context.Context) (err error) {
 	o := &opener{home: d.home, verifier: d.verifier, swept: &d.swept}
 	d.loop, err = peer.NewLoop(peer.LoopConfig{
 		Open: o.open, Transport: lazyTransport{d}, Host: h, Verifier: d.verifier, Logger: d.cfg.Logger.With("part", "core"),
-		Boot: oci.BootTime,
+		Boot: oci.BootTime, Now: d.cfg.now,
 	})
 	d.add(d.loop, named("volumes", h.volumes.Run), named("exits", d.watchExits), named("network repair", d.network.Run), named("sweep", d.sweep), named("images", d.collectImages), d.prober())
 	return err

@@ -4,10 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/peer"
 	"starling.dev/starling/store"
@@ -59,7 +60,7 @@ func (o *opener) open(context.Context) (*peer.Core, peer.Disk, error) {
 	core, err := peer.New(peer.Config{
 		Self: peer.Machine{ID: o.home.id(), Name: name}, PublicKey: o.home.public(), Sign: crdt.Ed25519Signer(o.home.key), Key: o.home.key,
 		Trust: log, Kinds: kinds, Seed: seed(), HashAt: disk.hashAt,
-	}, rec, time.Now())
+	}, rec, o.home.cfg.now())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -99,7 +100,13 @@ func seed() uint64 {
 // disk is the store as the loop uses it.
 type disk struct{ store *store.Store }
 
-func (d *disk) Commit(c crdt.Commit) error { return d.store.Commit(c) }
+func (d *disk) Commit(c crdt.Commit) error {
+	err := d.store.Commit(c)
+	if errors.Is(err, store.ErrDiskFull) {
+		return api.Errorf(api.DiskFull, "%w", err)
+	}
+	return err
+}
 
 // ReadRange returns encoded batches from the start of a range.
 func (d *disk) ReadRange(r crdt.Range, maxBytes int) ([][]byte, error) {

@@ -36,7 +36,8 @@ func (d *Daemon) buildRuntime(ctx context.Context) error {
 	}
 	d.runtime, err = oci.New(oci.Config{
 		Logger: log, Socket: socket, Namespace: d.cfg.Namespace, StateDir: filepath.Join(d.cfg.Data, "pods"),
-		LoggerPath: self, PlainHTTP: d.cfg.Registries, Fetcher: fetcher{d}, BeforeStop: d.follower.Drain,
+		LoggerPath: self, PlainHTTP: d.cfg.Registries, AuthFile: d.cfg.RegistryAuth,
+		Fetcher: fetcher{d}, BeforeStop: d.follower.Drain,
 	})
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,10 @@ import (
 	"starling.dev/starling/oci/testimage"
 )
 
+// labName is the lab's. Two runs at once need two names: STARLING_E2E gives another.
+var labName = cmp.Or(os.Getenv("STARLING_E2E"), "e2e")
+
 const (
-	labName  = "e2e"
 	machines = 3
 	// helloImage and helloAgain are two names of one program: the second is what a pod
 	// changes its image to.
@@ -93,7 +96,7 @@ func (c *cluster) printLogs() {
 
 // lock waits until no other run of these tests has the lab.
 func lock() (unlock func() error, err error) {
-	f, err := os.OpenFile(filepath.Join(os.TempDir(), "starling-e2e.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Join(os.TempDir(), "starling-"+labName+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -76,19 +75,7 @@ const tmpfsSize = 160 << 20
 
 func TestFullDiskStopsWritingUntilThereIsRoom(t *testing.T) {
 	c := need(t)
-	g := c.guest(t)
-	if err := os.MkdirAll(g.data, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount("none", g.data, "tmpfs", 0, fmt.Sprintf("size=%d", tmpfsSize)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		g.stop(t, syscall.SIGKILL)
-		if err := unix.Unmount(g.data, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	g := c.guestOnTmpfs(t)
 	g.start(t, "up", "--cluster=solo")
 	if a := g.ask(t, "machine", "label", g.name, "disk=free"); a.code != 0 {
 		t.Fatal(a)

@@ -2,107 +2,145 @@ package e2e
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 )
 
-// A cause is a pod that can't be what it should, and what `peer why` says about it.
-// Later kinds of trouble are further lines.
+// A cause is one thing that keeps an object from being what it should, and what `peer
+// why` says about it. The suite is made of tables of them, below in the files why_*: a
+// new kind of trouble, and a new kind of object, is one more line.
 type cause struct {
-	pod podSpec
+	name string
+	// stage brings the cause about, before the object is applied. It may be nil.
+	stage func(t *testing.T, c *cluster)
+	// pod is what is applied, under a name made of the cause's, unless spec returns
+	// something else to apply, or key names what is there already.
+	pod  podSpec
+	spec func(name string) string
+	key  string
+	// after happens once the object is applied: it is deleted, say. It may be nil.
+	after func(t *testing.T, c *cluster, key string)
+	// at are the machines that are asked; all if there are none.
+	at []int
+	// verdict is one of the four words, or several with | between them; empty for failed
+	// or blocked.
+	verdict string
 	// says is the cause in one sentence, as a regular expression.
 	says string
 	// todo is part of what `peer why` tells to do; the chain ends at step.
 	todo, step string
-	// mend takes the cause out of the way; then the pod must be ready.
-	mend func(t *testing.T, c *cluster)
+	// mend takes the cause out of the way; then the object must be ready, or, with gone,
+	// no longer be there.
+	mend func(t *testing.T, c *cluster, key string)
+	gone bool
 }
 
-func causes() map[string]cause {
-	return map[string]cause{
-		"image missing": {
-			pod:  podSpec{image: "localhost/nosuch:1"},
-			says: `image on m\d: image localhost/nosuch:1 is not on this machine; load it with .*peer image load`,
-			todo: "peer image load", step: "image is retrying on m",
-		},
-		"registry out of reach": {
-			pod:  podSpec{image: "registry.invalid/nosuch:1"},
-			says: `image on m\d: registry registry\.invalid is not to be reached for image registry\.invalid/nosuch:1: .*tried again`,
-			todo: "Check the registry", step: "image is retrying on m",
-		},
-		"no machine with enough memory": {
-			pod: podSpec{memory: "4Gi"},
-			says: `schedule: no machine fits: m1 memory: needs 4Gi, has \d+Mi free of 512Mi; ` +
-				`m2 memory: needs 4Gi, has \d+Mi free of 512Mi; m3 memory: needs 4Gi, has [\d.]+[MG]i free of 1Gi`,
-			todo: "Ask for less", step: "schedule is blocked on m",
-		},
-		"no machine with enough cores": {
-			pod:  podSpec{cpu: "2500m"},
-			says: `schedule: no machine fits: m1 cpu: needs 2500m, has \d+m? free of 2; m2 cpu: .*; m3 cpu: .* free of 2`,
-			todo: "Ask for less", step: "schedule is blocked on m",
-		},
-		"label that no machine has": {
-			pod:  podSpec{require: "disk: sdd"},
-			says: `schedule: no machine has the label disk=sdd; the nearest that exists is disk=ssd`,
-			todo: "Add the label to a machine", step: "schedule is blocked on m",
-			mend: func(t *testing.T, c *cluster) {
-				c.must(t, 2, "machine", "label", "m3", "disk=sdd")
-				t.Cleanup(func() { c.must(t, 2, "machine", "label", "m3", "disk-") })
-			},
-		},
-		"labels that no machine has together": {
-			pod: podSpec{require: "disk: ssd, zone: b"},
-			says: `schedule: no machine fits: m1 has no label disk \(needs disk=ssd\); ` +
-				`m2 has zone=a \(needs zone=b\); m3 has no label disk \(needs disk=ssd\)`,
-			step: "schedule is blocked on m",
-		},
-		"container that exits at once": {
-			pod:  podSpec{args: `[--listen=, --exit-after, 0s, --exit-code, "7"]`},
-			says: `container on m\d: container app exited with code 7; its last lines:\s*hello: exiting with code 7.*tried again`,
-			todo: "peer logs", step: "container is retrying on m",
-		},
-		"container that exits well but should run": {
-			pod:  podSpec{args: `[--listen=, --exit-after, 0s]`},
-			says: `container on m\d: container app exited with code 0; its last lines:\s*hello: exiting with code 0`,
-			todo: "peer logs", step: "container is retrying on m",
-		},
-		"out of memory": {
-			pod:  podSpec{args: `[--listen=, --allocate, "100000000"]`, memory: "20Mi"},
-			says: `container on m\d: container app was killed: it used more memory than its limit`,
-			todo: "Raise resources.memory", step: "container is retrying on m",
-		},
-		"command that is not in the image": {
-			pod:  podSpec{more: "", args: `[]`, image: helloImage + "\n      command: [/bin/nosuch]"},
-			says: `container on m\d: .*/bin/nosuch.*tried again`,
-			step: "container is retrying on m",
-		},
+// group is a table of causes that share what they need of the lab.
+type group struct {
+	name string
+	// prepare makes what all causes of the group need, and registers its end.
+	prepare func(t *testing.T, c *cluster)
+	causes  []cause
+	// alone: each of them breaks the lab, so that they come one after the other.
+	alone bool
+}
+
+// leastCauses is how many causes the suite proves at least.
+const leastCauses = 22
+
+// groups are in the order in which they run: what breaks the lab comes last.
+func groups() []group {
+	return []group{
+		{name: "pods", prepare: labelled, causes: append(podCauses(), probeCauses()...)},
+		{name: "registries", prepare: withRegistries, causes: registryCauses()},
+		{name: "loops", prepare: withLoops, causes: loopCauses()},
+		{name: "detached", causes: detachedCauses(), alone: true},
+		{name: "silent", prepare: silentMachine, causes: silentCauses()},
+		{name: "machines", causes: machineCauses(), alone: true},
 	}
 }
 
-func TestWhyNamesTheTrueCause(t *testing.T) {
+func TestWhy(t *testing.T) {
 	c := need(t)
-	c.must(t, 2, "machine", "label", "m2", "disk=ssd", "zone=a")
-	c.must(t, 2, "machine", "label", "m1", "zone=b")
-	for name, w := range causes() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w.pod.name = "why-" + regexp.MustCompile(`[^a-z]+`).ReplaceAllString(name, "-")
-			c.remove(t, w.pod.name)
-			c.apply(t, 1, "alice", w.pod.String())
-			for n := 1; n <= machines; n++ {
-				c.awaitWhy(t, n, w.pod.name, w.says)
+	count := 0
+	for _, g := range groups() {
+		count += len(g.causes)
+		t.Run(g.name, func(t *testing.T) {
+			if g.prepare != nil {
+				g.prepare(t, c)
 			}
-			a := c.ask(t, 3, "", "why", w.pod.name)
-			says(t, a.out, "ready waits for running", w.step)
-			if w.todo != "" {
-				says(t, a.out, "to do: ", w.todo)
-			}
-			if w.mend != nil {
-				w.mend(t, c)
-				c.awaitReady(t, 1, w.pod.name)
+			for _, w := range g.causes {
+				t.Run(w.name, func(t *testing.T) {
+					if !g.alone {
+						t.Parallel()
+					}
+					c.prove(t, w)
+				})
 			}
 		})
 	}
+	if count < leastCauses {
+		t.Errorf("the suite has %d causes; it promises %d", count, leastCauses)
+	}
+}
+
+// prove brings one cause about, asks for it everywhere, and takes it away again.
+func (c *cluster) prove(t *testing.T, w cause) {
+	if w.stage != nil {
+		w.stage(t, c)
+	}
+	key := w.key
+	if key == "" {
+		if key = w.pod.name; key == "" {
+			key = w.object()
+		}
+		spec := w.spec
+		if spec == nil {
+			spec = func(string) string { return w.pod.String() }
+			w.pod.name = key
+		}
+		c.remove(t, key)
+		c.apply(t, 1, "alice", spec(key))
+	}
+	if w.after != nil {
+		w.after(t, c, key)
+	}
+	at := w.at
+	if at == nil {
+		at = []int{1, 2, 3}
+	}
+	pattern := regexp.MustCompile(`(?s)^(` + w.verdicts() + `): ` + regexp.QuoteMeta(keyOf(t, key).String()) + w.says)
+	for _, n := range at {
+		said := c.awaitText(t, n, key, pattern)
+		if w.step != "" {
+			says(t, said, w.step)
+		}
+		if w.todo != "" {
+			says(t, said, "to do: ", w.todo)
+		}
+	}
+	if w.mend == nil {
+		return
+	}
+	w.mend(t, c, key)
+	if w.gone {
+		c.awaitGone(t, at[0], key)
+	} else {
+		c.awaitReady(t, at[0], key)
+	}
+}
+
+// object is the name of the cause's pod.
+func (w cause) object() string {
+	return "why-" + strings.Trim(regexp.MustCompile(`[^a-z]+`).ReplaceAllString(w.name, "-"), "-")
+}
+
+func (w cause) verdicts() string {
+	if w.verdict == "" {
+		return "failed|blocked"
+	}
+	return w.verdict
 }
 
 // awaitWhy asks until the cause is the expected one: causes take their time to show.

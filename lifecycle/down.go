@@ -91,6 +91,9 @@ func (v *evaluator) takeBack(n *node, s *StepState) {
 		return
 	}
 	s.State, s.Machine = StateUndoing, holder
+	if r := &s.Result; r.Phase == PhaseFailed && r.Code == UndoFailed {
+		s.Code, s.Message, s.Until, s.Since = r.Code, r.Message, r.RetryAt, r.Finished
+	}
 	v.down.add(n.at)
 	switch u := v.user(n, holder); {
 	case u != nil:
@@ -107,12 +110,9 @@ func (v *evaluator) takeBack(n *node, s *StepState) {
 // undo takes the step back here, with backoff if that failed before.
 func (v *evaluator) undo(n *node, s *StepState) {
 	r := &s.Result
-	if r.Phase == PhaseFailed && r.Code == UndoFailed {
-		s.Code, s.Message, s.Until, s.Since = r.Code, r.Message, r.RetryAt, r.Finished
-		if v.env.Now.Before(r.RetryAt) {
-			v.wake(r.RetryAt)
-			return
-		}
+	if s.Code == UndoFailed && v.env.Now.Before(r.RetryAt) {
+		v.wake(r.RetryAt)
+		return
 	}
 	v.run(Run{Step: n.step, Undo: true, Reads: r.Reads, Inputs: v.inputs(n)})
 }

@@ -15,7 +15,7 @@ func (g *Graph) Explain(e *Evaluation) []Link {
 		s := StepState{Step: e.Goal, State: StateWaiting, For: "machine/" + e.Silent, Machine: e.Silent, Since: e.SilentSince, Code: CodeSilent}
 		return []Link{{StepState: s}}
 	}
-	if cause, ok := undoing(e); ok {
+	if cause, ok := g.undoing(e); ok {
 		return cause
 	}
 	n, ok := g.index[e.Goal]
@@ -43,10 +43,11 @@ func (g *Graph) Explain(e *Evaluation) []Link {
 	return chain
 }
 
-// undoing explains an object that is on its way down.
-func undoing(e *Evaluation) ([]Link, bool) {
+// undoing explains an object that is on its way down: by the step that waits for no other
+// one.
+func (g *Graph) undoing(e *Evaluation) ([]Link, bool) {
 	for _, s := range e.Steps {
-		if s.State == StateUndoing && (s.For == "" || s.Code == CodeSilent || isObject(s.For)) {
+		if s.State == StateUndoing && g.index[s.For] == nil {
 			return []Link{{StepState: s, Why: "undo"}}, true
 		}
 	}

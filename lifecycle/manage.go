@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"strings"
 	"time"
 
 	"starling.dev/starling/api"
@@ -109,12 +108,6 @@ func (v *evaluator) disown(n *node, s *StepState) {
 	default:
 		v.waitFor(s, s.Machine)
 	}
-}
-
-// isObject tells the key of an object from the name of a step and from a machine, in
-// what a step waits for.
-func isObject(what string) bool {
-	return strings.Contains(what, "/") && !strings.HasPrefix(what, "machine/")
 }
 
 func count(conditions ...bool) (n int) {

@@ -31,9 +31,9 @@ type Config struct {
 	// PlainHTTP lists registry hosts (HOST or HOST:PORT) that are spoken to without
 	// TLS. Loopback addresses always are.
 	PlainHTTP []string
-	// Credentials returns the user and the secret for a registry host, or two empty
-	// strings; optional.
-	Credentials func(host string) (user, secret string, err error)
+	// AuthFile holds credentials for registries, as containers-auth.json(5) describes
+	// it; it need not exist. Optional.
+	AuthFile string
 	// Fetcher is asked for an image before its registry is; optional.
 	Fetcher Fetcher
 	// BeforeStop is called before a running container of a pod is asked to end, and the

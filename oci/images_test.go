@@ -3,10 +3,14 @@ package oci
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -132,11 +136,10 @@ func TestCredentialsAreUsed(t *testing.T) {
 	}
 	host := startRegistry(t, guarded)
 	f := newBareFixture(t, func(c *Config) {
-		c.Credentials = func(h string) (string, string, error) {
-			if h != host {
-				return "", "", nil
-			}
-			return "alice", "open sesame", nil
+		c.AuthFile = filepath.Join(t.TempDir(), "auth.json")
+		content := fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, host, base64.StdEncoding.EncodeToString([]byte("alice:open sesame")))
+		if err := os.WriteFile(c.AuthFile, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	})
 	push(t, host+"/private:1", "")

@@ -35,7 +35,7 @@ func (i *Images) resolver() remotes.Resolver {
 		TLSHandshakeTimeout:   10 * time.Second,
 		ResponseHeaderTimeout: 30 * time.Second,
 	}}
-	authorizer := docker.NewDockerAuthorizer(docker.WithAuthClient(client), docker.WithAuthCreds(i.cfg.Credentials))
+	authorizer := docker.NewDockerAuthorizer(docker.WithAuthClient(client), docker.WithAuthCreds(authFile(i.cfg.AuthFile).credentials))
 	return docker.NewResolver(docker.ResolverOptions{
 		Hosts: docker.ConfigureDefaultRegistries(
 			docker.WithClient(client),
@@ -69,7 +69,7 @@ func (i *Images) pull(ctx context.Context, ref imageRef) (containerd.Image, erro
 	remote := i.resolver()
 	name, target, err := remote.Resolve(ctx, ref.name)
 	if err != nil {
-		return nil, resolveError(ref, err)
+		return nil, i.resolveError(ref, err)
 	}
 	image, err := i.client.Pull(ctx, ref.name,
 		containerd.WithResolver(resolved{remote, name, target}),
@@ -83,7 +83,7 @@ func (i *Images) pull(ctx context.Context, ref imageRef) (containerd.Image, erro
 			return nil, perr
 		}
 	}
-	return nil, pullError(ref, err)
+	return nil, i.pullError(ref, err)
 }
 
 // resolved is a resolver that already knows the one answer that is asked of it.
@@ -116,21 +116,21 @@ func platformError(ref imageRef, found []ocispec.Platform) error {
 }
 
 // resolveError says why a registry did not name the image.
-func resolveError(ref imageRef, err error) error {
+func (i *Images) resolveError(ref imageRef, err error) error {
 	if errdefs.IsNotFound(err) {
 		return failure(api.ImageNotFound, err, "registry %s has no image %s; check the name and the tag", ref.domain, ref.given)
 	}
-	return pullError(ref, err)
+	return i.pullError(ref, err)
 }
 
 // pullError says why a registry did not deliver the image.
-func pullError(ref imageRef, err error) error {
+func (i *Images) pullError(ref imageRef, err error) error {
 	var status remoteerrors.ErrUnexpectedStatus
 	switch {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("pull image %s: %w", ref.given, err)
 	case errors.Is(err, docker.ErrInvalidAuthorization), errors.As(err, &status) && (status.StatusCode == http.StatusUnauthorized || status.StatusCode == http.StatusForbidden):
-		return failure(api.Unauthorized, err, "registry %s refuses image %s: it needs credentials, or other ones, or the image does not exist (%v)", ref.domain, ref.given, err)
+		return failure(api.Unauthorized, err, "registry %s refuses image %s: %s", ref.domain, ref.given, authFile(i.cfg.AuthFile).advice(ref.domain))
 	case errors.As(err, &status) && status.StatusCode < http.StatusInternalServerError:
 		return failure(api.ImageNotFound, err, "registry %s does not give image %s: %v", ref.domain, ref.given, err)
 	case unreachableRegistry(err):

@@ -187,6 +187,7 @@ func (c *Core) Step(now time.Time, e Event) {
 }
 
 func (c *Core) receive(from crdt.MachineID, m Message) {
+	c.members.get(from, c.now).heard = c.now
 	switch m := m.(type) {
 	case Push:
 		c.replica.receivePush(from, m)

@@ -42,8 +42,9 @@ type journal struct {
 	turn   [][]byte
 	before crdt.HighWater // own actor of the life before
 	recent recent
-	// refused counts batches whose clock ran too far ahead.
-	refused int64
+	// ahead tells the machines whose clock runs too far ahead, and how far: what they
+	// write is refused. It is this peer's view, and ends with the next entry in time.
+	ahead map[crdt.MachineID]time.Duration
 	// loading collects the objects that were folded while the disk is read; nil later.
 	loading map[crdt.Ref]bool
 }
@@ -58,7 +59,7 @@ func newJournal(c *Core) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &journal{c: c, log: log, state: state}, nil
+	return &journal{c: c, log: log, state: state, ahead: map[crdt.MachineID]time.Duration{}}, nil
 }
 
 // load folds what the disk holds. The engine looks at each object once, at the end.
@@ -116,7 +117,7 @@ const maxAhead = 5 * time.Minute
 // whether it brought entries.
 func (j *journal) accept(in *received) (crdt.Accepted, bool) {
 	b := in.batch
-	if !j.timely(in.changes) {
+	if !j.timely(in) {
 		return crdt.Accepted{Head: j.log.Head(b.Actor)}, false
 	}
 	a, err := j.log.Accept(b)
@@ -138,24 +139,37 @@ func (j *journal) accept(in *received) (crdt.Accepted, bool) {
 
 // timely reports whether the batch can be judged now: no clock in it runs too far
 // ahead, and what builds on changes that are not here has room to wait.
-func (j *journal) timely(in []decoded) bool {
-	for i := range in {
-		if in[i].readable && crdt.Ahead(in[i].HLC, j.c.now.UnixMilli()) > maxAhead {
-			j.refused++
+func (j *journal) timely(in *received) bool {
+	for i := range in.changes {
+		ch := &in.changes[i]
+		if by := crdt.Ahead(ch.HLC, j.c.now.UnixMilli()); ch.readable && by > maxAhead {
+			j.ahead[j.writer(in.batch)] = by
 			return false
 		}
 	}
-	if j.state.HasRoom(len(in)) {
+	if len(j.ahead) > 0 {
+		delete(j.ahead, j.writer(in.batch))
+	}
+	if j.state.HasRoom(len(in.changes)) {
 		return true
 	}
 	var changes []crdt.Change
 	var ids []crdt.ID
-	for i := range in {
-		if in[i].readable {
-			changes, ids = append(changes, in[i].Change), append(ids, in[i].id)
+	for i := range in.changes {
+		if ch := &in.changes[i]; ch.readable {
+			changes, ids = append(changes, ch.Change), append(ids, ch.id)
 		}
 	}
 	return j.state.Admits(changes, ids)
+}
+
+// writer is the machine that a batch is of.
+func (j *journal) writer(b crdt.Batch) crdt.MachineID {
+	if b.Birth != nil {
+		return crdt.MachineIDOf(b.Birth.PublicKey)
+	}
+	pub, _ := j.log.Key(b.Actor)
+	return crdt.MachineIDOf(pub)
 }
 
 // convict keeps the proof that an actor signed two histories, passes it on, and has the

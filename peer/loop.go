@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,7 +31,7 @@ type Transport interface {
 	Send(to crdt.MachineID, frame []byte) error
 }
 
-// LoopConfig is what a loop drives. All fields are required but for Boot.
+// LoopConfig is what a loop drives. All fields are required but for Boot and Now.
 type LoopConfig struct {
 	// Open opens the disk and rebuilds the core from it. It is called again after a
 	// failed commit: a sync is never retried.
@@ -42,11 +43,13 @@ type LoopConfig struct {
 	// Boot reads the boot-time clock, which leases are counted on. Optional: without it
 	// this machine takes none.
 	Boot func() time.Duration
+	// Now reads the clock. Optional: the machine's.
+	Now func() time.Time
 }
 
 func (c LoopConfig) validate() error {
 	if c.Open == nil || c.Transport == nil || c.Host == nil || c.Verifier == nil || c.Logger == nil {
-		return errors.New("configure loop: every field but Boot is required")
+		return errors.New("configure loop: every field but Boot and Now is required")
 	}
 	return nil
 }
@@ -68,6 +71,7 @@ type Loop struct {
 	waiting map[uint64]chan Answer
 	lastID  uint64
 	down    error         // why nothing is written now; nil while all is well
+	unsaved error         // of the last commit, if it failed
 	turned  chan struct{} // closed at the end of the next turn that wrote something
 }
 
@@ -84,6 +88,9 @@ var errStopping = errors.New("the peer is stopping")
 func NewLoop(cfg LoopConfig) (*Loop, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
 	return &Loop{cfg: cfg, events: make(chan any, queueLimit), waiting: map[uint64]chan Answer{}, turned: make(chan struct{})}, nil
 }
@@ -131,6 +138,22 @@ func (l *Loop) setDown(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = err
+}
+
+func (l *Loop) saved(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unsaved = err
+}
+
+// Unsaved is why the last commit failed, until one succeeds; nil while all is well.
+func (l *Loop) Unsaved() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down != nil {
+		return l.down
+	}
+	return l.unsaved
 }
 
 // Turned returns a channel that is closed at the end of the next turn that wrote
@@ -204,7 +227,7 @@ func (d *driver) untilWake() time.Duration {
 	if d.wake.IsZero() {
 		return longest
 	}
-	return min(max(time.Until(d.wake), 0), longest)
+	return min(max(d.wake.Sub(d.l.cfg.Now()), 0), longest)
 }
 
 func (d *driver) take(e any) {
@@ -223,7 +246,7 @@ func (d *driver) step(e Event) {
 	if d.l.cfg.Boot != nil {
 		d.core.Boot(d.l.cfg.Boot())
 	}
-	d.core.Step(time.Now(), e)
+	d.core.Step(d.l.cfg.Now(), e)
 }
 
 // drain takes what else has queued up, so that it shares the turn's sync.
@@ -245,7 +268,9 @@ func (d *driver) turn(ctx context.Context) error {
 		d.send(e)
 	}
 	if !r.Commit.Empty() {
-		if err := d.disk.Commit(r.Commit); err != nil {
+		err := d.disk.Commit(r.Commit)
+		d.l.saved(err)
+		if err != nil {
 			return fmt.Errorf("make the turn durable: %w", err)
 		}
 	}
@@ -308,10 +333,19 @@ func (d *driver) start(ctx context.Context, a Action) {
 		done := ActionDone{Action: a.ID}
 		done.Outputs, done.Err = d.act(ctx, a)
 		if done.Err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			done.Err = fmt.Errorf("step %s did not end within %s: %w: %w", a.Step.Name, a.Timeout, done.Err, context.DeadlineExceeded)
+			done.Err = overdue(a, done.Err)
 		}
 		d.l.Post(ctx, done)
 	})
+}
+
+// overdue says that a step was out of time, and what it was at, if it told.
+func overdue(a Action, err error) error {
+	message := "it did not end within " + a.Timeout.String()
+	if at := strings.TrimSuffix(strings.TrimSuffix(err.Error(), context.DeadlineExceeded.Error()), ": "); at != "" {
+		message += ": " + at
+	}
+	return &lifecycle.Error{Code: api.TimedOut, Message: message}
 }
 
 // act contains a step that panics: it fails, the peer goes on.

@@ -20,6 +20,7 @@ type member struct {
 	alive     bool
 	connected bool
 	since     time.Time // when alive last changed
+	heard     time.Time // when its last message came
 	lastAsk   time.Time
 	// votes holds each voter's last answer about this machine.
 	votes map[crdt.MachineID]vote

@@ -117,6 +117,47 @@ func (c *Core) Votes(machine string) (silent, of int) {
 	return silent, of
 }
 
+// ClockAhead tells how far a machine's clock runs ahead of this one's, if it is so far
+// that what it writes is refused here.
+func (c *Core) ClockAhead(machine string) (by time.Duration, ok bool) {
+	id, known := c.idOf(machine)
+	by, ok = c.journal.ahead[id]
+	return by, known && ok
+}
+
+// Heard is when this peer last got a message of a machine; zero for never.
+func (c *Core) Heard(machine string) time.Time {
+	if id, ok := c.idOf(machine); ok && c.members.all[id] != nil {
+		return c.members.all[id].heard
+	}
+	return time.Time{}
+}
+
+// Changed is when an object last changed, by the clocks of those who changed it: what is
+// due since then has not begun, or not ended. It is zero for an object that is not there.
+func (c *Core) Changed(key api.Key) (at time.Time) {
+	t, ok := c.engine.objects[crdt.Ref(key)]
+	if !ok || t.snap == nil {
+		return at
+	}
+	if o, ok := c.journal.state.Object(t.ref); ok {
+		for _, r := range o.Revs() {
+			at = later(at, time.UnixMilli(crdt.Millis(r.HLC)))
+		}
+	}
+	for _, r := range t.snap.Results {
+		at = later(at, later(r.Started, r.Finished))
+	}
+	return at
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 // StateHash is the hash of everything that is replicated: equal heads give equal
 // hashes.
 func (c *Core) StateHash() crdt.ID { return c.journal.state.Hash() }

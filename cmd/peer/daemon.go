@@ -37,9 +37,12 @@ func (f *daemonFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.cfg.ContainerdSocket, "containerd", "", "containerd's socket (default: the system's, else one that the peer supervises)")
 	fl.StringVar(&f.cfg.Namespace, "scope", "", "containerd namespace and prefix of what is named on the machine (default starling)")
 	fl.StringSliceVar(&f.cfg.Registries, "plain-registry", nil, "registry hosts that are spoken to without TLS")
+	fl.StringVar(&f.cfg.RegistryAuth, "registry-auth", "", "`FILE` with credentials for registries, in the form that podman login --authfile writes (default auth.json in --data)")
 	fl.StringVar(&f.cpu, "cpu", "", "cores that pods may have (default: all)")
 	fl.StringVar(&f.memory, "memory", "", "memory that pods may have (default: all)")
 	fl.StringVar(&f.cfg.MachineID, "machine-id", "", "identity of the computer (default: /etc/machine-id)")
+	fl.DurationVar(&f.cfg.ClockOffset, "clock-offset", 0, "added to the machine's clock, to rehearse a wrong one")
+	cobra.CheckErr(fl.MarkHidden("clock-offset"))
 	fl.StringVar(&f.level, "log", "info", "what to log: debug, info, warn, error")
 }
 

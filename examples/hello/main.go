@@ -23,6 +23,7 @@ type options struct {
 	exitCode  int
 	exitAfter time.Duration
 	allocate  int64
+	lines     int
 	failReady bool
 	get       string
 }
@@ -52,6 +53,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.exitCode, "exit-code", 0, "`code` to exit with after --exit-after")
 	flags.DurationVar(&o.exitAfter, "exit-after", -1, "exit after this `duration`; negative for never")
 	flags.Int64Var(&o.allocate, "allocate", 0, "`bytes` of memory to fill at the start")
+	flags.IntVar(&o.lines, "lines", 0, "print so many `lines` at the start")
 	flags.BoolVar(&o.failReady, "fail-ready", false, "answer /ready with 503")
 	flags.StringVar(&o.get, "get", "", "instead of serving, print what `URL` answers")
 	return o, flags.Parse(args)
@@ -88,6 +90,9 @@ func fetch(ctx context.Context, o options, out io.Writer) (int, error) {
 func run(ctx context.Context, o options, out io.Writer) (int, error) {
 	memory := fill(o.allocate)
 	defer func() { _ = memory }()
+	for i := range o.lines {
+		fmt.Fprintf(out, "hello: line %d\n", i+1)
+	}
 	failed := make(chan error, 1)
 	if o.listen != "" {
 		listener, err := net.Listen("tcp", o.listen)
