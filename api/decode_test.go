@@ -120,7 +120,7 @@ func checkTied(t *testing.T, k Kind, places, filled map[string]string) {
 		}
 	}
 	for place := range places {
-		counter := k.Name != "Pod" && (place == ".Lifecycle.Restart" || place == ".Lifecycle.Skip")
+		counter := k.Name != "Pod" && (place == ".Lifecycle.Restart" || place == ".Lifecycle.Skip" || place == ".Lifecycle.From" || place == ".Lifecycle.Mode")
 		parent := k.Name == "PinnedDeployment" && strings.Contains(place, ".Parent.")
 		if filled[place] == "" && !counter && !parent {
 			t.Errorf("%s%s has no row in the table", k.Name, place)

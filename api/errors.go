@@ -46,6 +46,7 @@ const (
 	SpecInvalid         = "SpecInvalid"
 	StartupFailed       = "StartupFailed"
 	StepFailed          = "StepFailed"
+	SwitchRefused       = "SwitchRefused"
 	TimedOut            = "TimedOut"
 	TokenExpired        = "TokenExpired"
 	TokenInvalid        = "TokenInvalid"
@@ -117,6 +118,7 @@ var codes = []Code{
 	{SpecInvalid, "The spec has fields that are unknown, missing or wrong.", "Correct what the message points at; nothing was changed."},
 	{StartupFailed, "A container's startup probe did not pass in its time, so that it is restarted.", "Read the container's output with `peer logs --previous`; raise the probe's failures or period if it only needs longer."},
 	{StepFailed, "A step failed for a reason that has no code of its own.", "Read the message; the step is tried again with a growing delay."},
+	{SwitchRefused, "Another switch of the object is under way.", "Wait for it, give it up with `peer switch OBJ --cancel`, or take its place with --mode replace."},
 	{TimedOut, "A step or a command did not finish in its time.", "Look after what it works on, which the message names; a step of a loop of your own can be given a longer timeout, or be passed over with `peer switch --skip`."},
 	{TokenExpired, "The token's time is over.", "Make a new one with `peer invite`."},
 	{TokenInvalid, "The token is not one that this cluster made.", "Copy the whole join line that `peer invite` printed, or make a new one."},

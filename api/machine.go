@@ -24,6 +24,10 @@ var machineKind = Kind{
 
 		{Path: "lifecycle.target", Type: TypeString, Default: `"ready"`, Enum: []string{TargetReady, TargetDrained},
 			Doc: "The target that the machine is to reach. `peer machine drain` and `resume` write it. A drained machine runs no pods and takes none."},
+		{Path: "lifecycle.from", Type: TypeString,
+			Doc: "The target at which the machine was last at rest: a switch that is cancelled returns there. `peer switch` writes it."},
+		{Path: "lifecycle.mode", Type: TypeString, Enum: switchModes,
+			Doc: "What another switch may do while this one is under way; replace where this is not given. `peer switch --mode` writes it."},
 
 		{Path: "status.capacity.cpu", Type: TypeCPU, Unit: "cores", Owner: LoopInventory,
 			Doc: "The cores that the machine has."},

@@ -94,6 +94,8 @@ func ownCommon(f Fields) []Field {
 		{Path: "spec.parent.id", Type: TypeString, Owner: OwnerParent, Doc: "The identity of that object."},
 		{Path: "spec.parent.slot", Type: TypeInt, Owner: OwnerParent, Doc: "Which of that object's children this is, counted from 0."},
 		{Path: "lifecycle.target", Type: TypeString, Default: Str(TargetReady), Enum: goals, Doc: "The target that the object is to reach. `peer switch` writes it."},
+		{Path: "lifecycle.from", Type: TypeString, Doc: "The target at which the object was last at rest: a switch that is cancelled returns there. `peer switch` writes it."},
+		{Path: "lifecycle.mode", Type: TypeString, Enum: switchModes, Doc: "What another switch may do while this one is under way; replace where this is not given. `peer switch --mode` writes it."},
 		{Path: "lifecycle.skip", Type: TypeStrings, Doc: "Steps that are passed over on the way to the target. `peer switch --skip` writes it."},
 	}
 }
@@ -134,7 +136,7 @@ func checkFieldPath(path string) error {
 	case err != nil:
 		return err
 	case segments[0] == "lifecycle":
-		return fmt.Errorf("every kind has lifecycle.target and lifecycle.skip, and no more; define fields below spec")
+		return fmt.Errorf("every kind has the same fields below lifecycle, and no more; define fields below spec")
 	case len(segments) < 2 || segments[0] != "spec" && segments[0] != "status":
 		return fmt.Errorf("%q is no path of a field; write one as in spec.size, or status.loops.LOOP.size for what a loop writes", path)
 	case path == parentPath || Below(path, parentPath):

@@ -142,7 +142,7 @@ func TestBadKinds(t *testing.T) {
 	for edit, want := range map[string]string{
 		"spec.engine: -> engine:":                                 `"engine" is no path of a field; write one as in spec.size`,
 		"spec.engine: -> status.engine:":                          "is in the status, which loops write, each below its own name",
-		"spec.engine: -> lifecycle.engine:":                       "every kind has lifecycle.target",
+		"spec.engine: -> lifecycle.engine:":                       "every kind has the same fields below lifecycle",
 		"spec.engine: -> spec.Engine:":                            `"Engine" in "spec.Engine" is no name of a field`,
 		"spec.engine: -> spec.size.x:":                            "spec.size is a field already",
 		"spec.engine: -> spec.parent.x:":                          "spec.parent is there in every kind",

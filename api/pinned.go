@@ -49,6 +49,10 @@ var pinnedFields = []Field{
 
 	{Path: "lifecycle.target", Type: TypeString, Default: `"ready"`, Enum: []string{TargetReady, TargetStopped},
 		Doc: "The target that the deployment is to reach. A stopped one has no pods."},
+	{Path: "lifecycle.from", Type: TypeString,
+		Doc: "The target at which the deployment was last at rest: a switch that is cancelled returns there. `peer switch` writes it."},
+	{Path: "lifecycle.mode", Type: TypeString, Enum: switchModes,
+		Doc: "What another switch may do while this one is under way; replace where this is not given. `peer switch --mode` writes it."},
 	{Path: "lifecycle.skip", Type: TypeStrings,
 		Doc: "Steps that are passed over on the way to the target. `peer switch --skip` writes it."},
 }

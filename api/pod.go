@@ -34,6 +34,9 @@ const (
 	TargetDrained = "drained"
 )
 
+// switchModes are the values of lifecycle.mode.
+var switchModes = []string{"replace", "irreversible"}
+
 // Values of spec.network.ipv4.
 const (
 	IPv4Masquerade = "masquerade"

@@ -72,6 +72,10 @@ var podFields = []Field{
 
 	{Path: "lifecycle.target", Type: TypeString, Default: `"ready"`, Enum: []string{TargetReady, TargetRunning, TargetStopped},
 		Doc: "The target that the pod is to reach. `peer switch` writes it. A stopped pod keeps its machine, its address and its volumes."},
+	{Path: "lifecycle.from", Type: TypeString,
+		Doc: "The target at which the pod was last at rest: a switch that is cancelled returns there. `peer switch` writes it."},
+	{Path: "lifecycle.mode", Type: TypeString, Enum: switchModes,
+		Doc: "What another switch may do while this one is under way; replace where this is not given. `peer switch --mode` writes it."},
 	{Path: "lifecycle.skip", Type: TypeStrings,
 		Doc: "Steps that are passed over on the way to the target: on the way up they count as done, on the way down as taken back. `peer switch --skip` writes it."},
 	{Path: "lifecycle.restart", Type: TypeInt, Default: "0",

@@ -20,6 +20,8 @@ type Lifecycle struct {
 	Target  string
 	Restart int64    // pods only
 	Skip    []string // steps that are passed over
+	// From and Mode are of the switch that is under way, or was the last.
+	From, Mode string
 }
 
 // PodSpec is what is wanted of a pod.
@@ -150,7 +152,10 @@ func DecodePod(f Fields) (Pod, error) {
 }
 
 func (r *reader) lifecycle() Lifecycle {
-	return Lifecycle{Target: r.str("lifecycle.target"), Restart: r.int("lifecycle.restart"), Skip: r.strings("lifecycle.skip")}
+	return Lifecycle{
+		Target: r.str("lifecycle.target"), Restart: r.int("lifecycle.restart"), Skip: r.strings("lifecycle.skip"),
+		From: r.str("lifecycle.from"), Mode: r.str("lifecycle.mode"),
+	}
 }
 
 // podSpec reads the spec of a pod, or a template, that stands at the path.

@@ -104,6 +104,9 @@ const (
 	EditPatch
 	// EditDelete switches the object to the target "deleted".
 	EditDelete
+	// EditSwitch switches the object to a target, or gives that up; see [Switch]. It may
+	// also concern an object that is being deleted.
+	EditSwitch
 )
 
 // Edit is one object's part of a change set.
@@ -112,6 +115,7 @@ type Edit struct {
 	Key    api.Key
 	Fields api.Fields
 	Unset  []string
+	Switch Switch // of an EditSwitch
 	// Base, when set, is the rev that the author saw: a conflict is an error.
 	Base crdt.ID
 	// MustExist and MustNotExist guard against surprises.

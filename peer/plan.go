@@ -20,6 +20,7 @@ type ObjectPlan struct {
 // Plan tells what a change set would do, and does nothing.
 func (c *Core) Plan(edits []Edit) ([]ObjectPlan, *api.Error) {
 	var plans []ObjectPlan
+	edits = c.writes.expand(edits)
 	next, err := c.engine.preview(edits)
 	if err != nil {
 		return nil, err

@@ -44,14 +44,15 @@ func (w *writes) begin(req Write) {
 		return
 	}
 	set := w.newSet(req)
-	next, fault := w.c.engine.preview(req.Edits)
+	edits := w.expand(req.Edits)
+	next, fault := w.c.engine.preview(edits)
 	if fault != nil {
 		answer.Err = fault
 		w.c.out.Answers = append(w.c.out.Answers, answer)
 		return
 	}
 	var changes []crdt.Change
-	for _, edit := range req.Edits {
+	for _, edit := range edits {
 		ch, outcome, err := w.prepare(next, edit)
 		if err != nil {
 			answer.Err, answer.Objects = err, nil
@@ -100,6 +101,9 @@ func (w *writes) prepare(next preview, edit Edit) (crdt.Change, Outcome, *api.Er
 		return crdt.Change{}, outcome, fault
 	}
 	kind := next.kinds[edit.Key.Kind].kind
+	if edit.Kind == EditSwitch {
+		return w.prepareSwitch(next, edit)
+	}
 	if err := guard(edit, old, exists); err != nil {
 		return crdt.Change{}, outcome, err
 	}
@@ -116,6 +120,10 @@ func (w *writes) prepare(next preview, edit Edit) (crdt.Change, Outcome, *api.Er
 	if edit.Kind == EditDelete {
 		ch.Ops, outcome.Result = []crdt.Op{{Kind: crdt.OpDelete}}, "deleted"
 		return ch, outcome, nil
+	}
+	edit, err := w.plainSwitch(next, edit, current)
+	if err != nil {
+		return ch, outcome, err
 	}
 	edits := editsOf(edit, current)
 	if err := w.check(kind, edit.Key, current, edits); err != nil {

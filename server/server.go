@@ -159,7 +159,7 @@ func status(code string) connect.Code {
 		return connect.CodeAlreadyExists
 	case api.Invalid, api.SpecInvalid, api.TooLarge, api.AmbiguousRev, api.WrongOwner:
 		return connect.CodeInvalidArgument
-	case api.Conflict:
+	case api.Conflict, api.SwitchRefused:
 		return connect.CodeAborted
 	case api.Unauthorized, api.TokenInvalid, api.TokenUsed, api.TokenExpired:
 		return connect.CodePermissionDenied

@@ -9,6 +9,7 @@ import (
 	"starling.dev/starling/api"
 	apiv1 "starling.dev/starling/api/v1"
 	"starling.dev/starling/crdt"
+	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/peer"
 )
 
@@ -89,6 +90,14 @@ func editsOf(req *apiv1.ApplyRequest) ([]peer.Edit, error) {
 			edit.Kind = peer.EditPatch
 		case apiv1.EditKind_EDIT_KIND_DELETE:
 			edit.Kind = peer.EditDelete
+		case apiv1.EditKind_EDIT_KIND_SWITCH:
+			mode, err := lifecycle.ParseMode(e.GetSwitchTo().GetMode())
+			if err != nil {
+				return nil, api.Errorf(api.SpecInvalid, "switch %s: %w", edit.Key, err)
+			}
+			to := e.GetSwitchTo()
+			edit.Kind = peer.EditSwitch
+			edit.Switch = peer.Switch{Target: to.GetTarget(), Mode: mode, Skip: to.GetSkip(), Cancel: to.GetCancel()}
 		case apiv1.EditKind_EDIT_KIND_APPLY:
 		default:
 			return nil, api.Errorf(api.SpecInvalid, "%s: the edit has no kind", edit.Key)

@@ -32,6 +32,7 @@ const (
 	EditKind_EDIT_KIND_APPLY       EditKind = 1 // the spec becomes exactly fields
 	EditKind_EDIT_KIND_PATCH       EditKind = 2 // fields are set, unset are removed, the rest stays
 	EditKind_EDIT_KIND_DELETE      EditKind = 3
+	EditKind_EDIT_KIND_SWITCH      EditKind = 4 // to another target; also of an object that is being deleted
 )
 
 // Enum value maps for EditKind.
@@ -41,12 +42,14 @@ var (
 		1: "EDIT_KIND_APPLY",
 		2: "EDIT_KIND_PATCH",
 		3: "EDIT_KIND_DELETE",
+		4: "EDIT_KIND_SWITCH",
 	}
 	EditKind_value = map[string]int32{
 		"EDIT_KIND_UNSPECIFIED": 0,
 		"EDIT_KIND_APPLY":       1,
 		"EDIT_KIND_PATCH":       2,
 		"EDIT_KIND_DELETE":      3,
+		"EDIT_KIND_SWITCH":      4,
 	}
 )
 
@@ -215,6 +218,7 @@ type Edit struct {
 	BaseRev       string                 `protobuf:"bytes,5,opt,name=base_rev,json=baseRev,proto3" json:"base_rev,omitempty"` // the change that the author saw, hex; empty: any
 	MustExist     bool                   `protobuf:"varint,6,opt,name=must_exist,json=mustExist,proto3" json:"must_exist,omitempty"`
 	MustNotExist  bool                   `protobuf:"varint,7,opt,name=must_not_exist,json=mustNotExist,proto3" json:"must_not_exist,omitempty"`
+	SwitchTo      *SwitchTo              `protobuf:"bytes,8,opt,name=switch_to,json=switchTo,proto3" json:"switch_to,omitempty"` // of EDIT_KIND_SWITCH
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -298,6 +302,82 @@ func (x *Edit) GetMustNotExist() bool {
 	return false
 }
 
+func (x *Edit) GetSwitchTo() *SwitchTo {
+	if x != nil {
+		return x.SwitchTo
+	}
+	return nil
+}
+
+// SwitchTo asks for another target of an object's lifecycle.
+type SwitchTo struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"` // "deleted" too
+	Mode          string                 `protobuf:"bytes,2,opt,name=mode,proto3" json:"mode,omitempty"`     // fail | replace | irreversible; empty: replace
+	Skip          []string               `protobuf:"bytes,3,rep,name=skip,proto3" json:"skip,omitempty"`
+	Cancel        bool                   `protobuf:"varint,4,opt,name=cancel,proto3" json:"cancel,omitempty"` // instead: give up the switch that is under way
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchTo) Reset() {
+	*x = SwitchTo{}
+	mi := &file_starling_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchTo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchTo) ProtoMessage() {}
+
+func (x *SwitchTo) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchTo.ProtoReflect.Descriptor instead.
+func (*SwitchTo) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *SwitchTo) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *SwitchTo) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *SwitchTo) GetSkip() []string {
+	if x != nil {
+		return x.Skip
+	}
+	return nil
+}
+
+func (x *SwitchTo) GetCancel() bool {
+	if x != nil {
+		return x.Cancel
+	}
+	return false
+}
+
 type ApplyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Edits         []*Edit                `protobuf:"bytes,1,rep,name=edits,proto3" json:"edits,omitempty"`
@@ -309,7 +389,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_starling_proto_msgTypes[3]
+	mi := &file_starling_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -321,7 +401,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[3]
+	mi := &file_starling_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -334,7 +414,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{3}
+	return file_starling_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ApplyRequest) GetEdits() []*Edit {
@@ -371,7 +451,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_starling_proto_msgTypes[4]
+	mi := &file_starling_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -383,7 +463,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[4]
+	mi := &file_starling_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -396,7 +476,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{4}
+	return file_starling_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Outcome) GetKey() *Key {
@@ -447,7 +527,7 @@ type ApplyResponse struct {
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_starling_proto_msgTypes[5]
+	mi := &file_starling_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -459,7 +539,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[5]
+	mi := &file_starling_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -472,7 +552,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{5}
+	return file_starling_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ApplyResponse) GetChangeSet() string {
@@ -524,7 +604,7 @@ type PlanStep struct {
 
 func (x *PlanStep) Reset() {
 	*x = PlanStep{}
-	mi := &file_starling_proto_msgTypes[6]
+	mi := &file_starling_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -536,7 +616,7 @@ func (x *PlanStep) String() string {
 func (*PlanStep) ProtoMessage() {}
 
 func (x *PlanStep) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[6]
+	mi := &file_starling_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -549,7 +629,7 @@ func (x *PlanStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanStep.ProtoReflect.Descriptor instead.
 func (*PlanStep) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{6}
+	return file_starling_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PlanStep) GetStep() string {
@@ -605,7 +685,7 @@ type FieldDiff struct {
 
 func (x *FieldDiff) Reset() {
 	*x = FieldDiff{}
-	mi := &file_starling_proto_msgTypes[7]
+	mi := &file_starling_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -617,7 +697,7 @@ func (x *FieldDiff) String() string {
 func (*FieldDiff) ProtoMessage() {}
 
 func (x *FieldDiff) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[7]
+	mi := &file_starling_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -630,7 +710,7 @@ func (x *FieldDiff) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldDiff.ProtoReflect.Descriptor instead.
 func (*FieldDiff) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{7}
+	return file_starling_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *FieldDiff) GetPath() string {
@@ -671,7 +751,7 @@ type ObjectPlan struct {
 
 func (x *ObjectPlan) Reset() {
 	*x = ObjectPlan{}
-	mi := &file_starling_proto_msgTypes[8]
+	mi := &file_starling_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -683,7 +763,7 @@ func (x *ObjectPlan) String() string {
 func (*ObjectPlan) ProtoMessage() {}
 
 func (x *ObjectPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[8]
+	mi := &file_starling_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -696,7 +776,7 @@ func (x *ObjectPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectPlan.ProtoReflect.Descriptor instead.
 func (*ObjectPlan) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{8}
+	return file_starling_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ObjectPlan) GetKey() *Key {
@@ -772,7 +852,7 @@ type PlanResponse struct {
 
 func (x *PlanResponse) Reset() {
 	*x = PlanResponse{}
-	mi := &file_starling_proto_msgTypes[9]
+	mi := &file_starling_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -784,7 +864,7 @@ func (x *PlanResponse) String() string {
 func (*PlanResponse) ProtoMessage() {}
 
 func (x *PlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[9]
+	mi := &file_starling_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -797,7 +877,7 @@ func (x *PlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanResponse.ProtoReflect.Descriptor instead.
 func (*PlanResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{9}
+	return file_starling_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PlanResponse) GetObjects() []*ObjectPlan {
@@ -827,7 +907,7 @@ type RollbackRequest struct {
 
 func (x *RollbackRequest) Reset() {
 	*x = RollbackRequest{}
-	mi := &file_starling_proto_msgTypes[10]
+	mi := &file_starling_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -839,7 +919,7 @@ func (x *RollbackRequest) String() string {
 func (*RollbackRequest) ProtoMessage() {}
 
 func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[10]
+	mi := &file_starling_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -852,7 +932,7 @@ func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackRequest.ProtoReflect.Descriptor instead.
 func (*RollbackRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{10}
+	return file_starling_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RollbackRequest) GetKey() *Key {
@@ -902,7 +982,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_starling_proto_msgTypes[11]
+	mi := &file_starling_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -914,7 +994,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[11]
+	mi := &file_starling_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -927,7 +1007,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{11}
+	return file_starling_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetRequest) GetKind() string {
@@ -977,7 +1057,7 @@ type Object struct {
 
 func (x *Object) Reset() {
 	*x = Object{}
-	mi := &file_starling_proto_msgTypes[12]
+	mi := &file_starling_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -989,7 +1069,7 @@ func (x *Object) String() string {
 func (*Object) ProtoMessage() {}
 
 func (x *Object) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[12]
+	mi := &file_starling_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1002,7 +1082,7 @@ func (x *Object) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Object.ProtoReflect.Descriptor instead.
 func (*Object) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{12}
+	return file_starling_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Object) GetKey() *Key {
@@ -1092,7 +1172,7 @@ type Conflict struct {
 
 func (x *Conflict) Reset() {
 	*x = Conflict{}
-	mi := &file_starling_proto_msgTypes[13]
+	mi := &file_starling_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1104,7 +1184,7 @@ func (x *Conflict) String() string {
 func (*Conflict) ProtoMessage() {}
 
 func (x *Conflict) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[13]
+	mi := &file_starling_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1117,7 +1197,7 @@ func (x *Conflict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conflict.ProtoReflect.Descriptor instead.
 func (*Conflict) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{13}
+	return file_starling_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Conflict) GetPath() string {
@@ -1144,7 +1224,7 @@ type GetResponse struct {
 
 func (x *GetResponse) Reset() {
 	*x = GetResponse{}
-	mi := &file_starling_proto_msgTypes[14]
+	mi := &file_starling_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1156,7 +1236,7 @@ func (x *GetResponse) String() string {
 func (*GetResponse) ProtoMessage() {}
 
 func (x *GetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[14]
+	mi := &file_starling_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1169,7 +1249,7 @@ func (x *GetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResponse.ProtoReflect.Descriptor instead.
 func (*GetResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{14}
+	return file_starling_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetResponse) GetObjects() []*Object {
@@ -1211,7 +1291,7 @@ type StepStatus struct {
 
 func (x *StepStatus) Reset() {
 	*x = StepStatus{}
-	mi := &file_starling_proto_msgTypes[15]
+	mi := &file_starling_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1223,7 +1303,7 @@ func (x *StepStatus) String() string {
 func (*StepStatus) ProtoMessage() {}
 
 func (x *StepStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[15]
+	mi := &file_starling_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1236,7 +1316,7 @@ func (x *StepStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepStatus.ProtoReflect.Descriptor instead.
 func (*StepStatus) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{15}
+	return file_starling_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StepStatus) GetStep() string {
@@ -1370,7 +1450,7 @@ type ObjectState struct {
 
 func (x *ObjectState) Reset() {
 	*x = ObjectState{}
-	mi := &file_starling_proto_msgTypes[16]
+	mi := &file_starling_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1382,7 +1462,7 @@ func (x *ObjectState) String() string {
 func (*ObjectState) ProtoMessage() {}
 
 func (x *ObjectState) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[16]
+	mi := &file_starling_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1395,7 +1475,7 @@ func (x *ObjectState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectState.ProtoReflect.Descriptor instead.
 func (*ObjectState) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{16}
+	return file_starling_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ObjectState) GetObject() *Object {
@@ -1436,7 +1516,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_starling_proto_msgTypes[17]
+	mi := &file_starling_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1448,7 +1528,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[17]
+	mi := &file_starling_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1461,7 +1541,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{17}
+	return file_starling_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StatusRequest) GetKey() *Key {
@@ -1490,7 +1570,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_starling_proto_msgTypes[18]
+	mi := &file_starling_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1502,7 +1582,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[18]
+	mi := &file_starling_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1515,7 +1595,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{18}
+	return file_starling_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *StatusResponse) GetObjects() []*ObjectState {
@@ -1555,7 +1635,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_starling_proto_msgTypes[19]
+	mi := &file_starling_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1567,7 +1647,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[19]
+	mi := &file_starling_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1580,7 +1660,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{19}
+	return file_starling_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WhyRequest) GetKey() *Key {
@@ -1600,7 +1680,7 @@ type WhyLink struct {
 
 func (x *WhyLink) Reset() {
 	*x = WhyLink{}
-	mi := &file_starling_proto_msgTypes[20]
+	mi := &file_starling_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1612,7 +1692,7 @@ func (x *WhyLink) String() string {
 func (*WhyLink) ProtoMessage() {}
 
 func (x *WhyLink) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[20]
+	mi := &file_starling_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1625,7 +1705,7 @@ func (x *WhyLink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyLink.ProtoReflect.Descriptor instead.
 func (*WhyLink) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{20}
+	return file_starling_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WhyLink) GetStep() *StepStatus {
@@ -1655,7 +1735,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_starling_proto_msgTypes[21]
+	mi := &file_starling_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1667,7 +1747,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[21]
+	mi := &file_starling_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1680,7 +1760,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{21}
+	return file_starling_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WhyResponse) GetVerdict() string {
@@ -1731,7 +1811,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_starling_proto_msgTypes[22]
+	mi := &file_starling_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1743,7 +1823,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[22]
+	mi := &file_starling_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1756,7 +1836,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{22}
+	return file_starling_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *HistoryRequest) GetKey() *Key {
@@ -1813,7 +1893,7 @@ type HistoryEntry struct {
 
 func (x *HistoryEntry) Reset() {
 	*x = HistoryEntry{}
-	mi := &file_starling_proto_msgTypes[23]
+	mi := &file_starling_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1825,7 +1905,7 @@ func (x *HistoryEntry) String() string {
 func (*HistoryEntry) ProtoMessage() {}
 
 func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[23]
+	mi := &file_starling_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1838,7 +1918,7 @@ func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryEntry.ProtoReflect.Descriptor instead.
 func (*HistoryEntry) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{23}
+	return file_starling_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *HistoryEntry) GetKey() *Key {
@@ -1928,7 +2008,7 @@ type HistoryResponse struct {
 
 func (x *HistoryResponse) Reset() {
 	*x = HistoryResponse{}
-	mi := &file_starling_proto_msgTypes[24]
+	mi := &file_starling_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1940,7 +2020,7 @@ func (x *HistoryResponse) String() string {
 func (*HistoryResponse) ProtoMessage() {}
 
 func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[24]
+	mi := &file_starling_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1953,7 +2033,7 @@ func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryResponse.ProtoReflect.Descriptor instead.
 func (*HistoryResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{24}
+	return file_starling_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HistoryResponse) GetEntries() []*HistoryEntry {
@@ -1982,7 +2062,7 @@ type EventsRequest struct {
 
 func (x *EventsRequest) Reset() {
 	*x = EventsRequest{}
-	mi := &file_starling_proto_msgTypes[25]
+	mi := &file_starling_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1994,7 +2074,7 @@ func (x *EventsRequest) String() string {
 func (*EventsRequest) ProtoMessage() {}
 
 func (x *EventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[25]
+	mi := &file_starling_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2007,7 +2087,7 @@ func (x *EventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventsRequest.ProtoReflect.Descriptor instead.
 func (*EventsRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{25}
+	return file_starling_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *EventsRequest) GetKey() *Key {
@@ -2056,7 +2136,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_starling_proto_msgTypes[26]
+	mi := &file_starling_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2068,7 +2148,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[26]
+	mi := &file_starling_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +2161,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{26}
+	return file_starling_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Event) GetKey() *Key {
@@ -2165,7 +2245,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_starling_proto_msgTypes[27]
+	mi := &file_starling_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2177,7 +2257,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[27]
+	mi := &file_starling_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2190,7 +2270,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{27}
+	return file_starling_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WatchRequest) GetKind() string {
@@ -2228,7 +2308,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_starling_proto_msgTypes[28]
+	mi := &file_starling_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2240,7 +2320,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[28]
+	mi := &file_starling_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2253,7 +2333,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{28}
+	return file_starling_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *LogsRequest) GetKey() *Key {
@@ -2309,7 +2389,7 @@ type LogLine struct {
 
 func (x *LogLine) Reset() {
 	*x = LogLine{}
-	mi := &file_starling_proto_msgTypes[29]
+	mi := &file_starling_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2321,7 +2401,7 @@ func (x *LogLine) String() string {
 func (*LogLine) ProtoMessage() {}
 
 func (x *LogLine) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[29]
+	mi := &file_starling_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2334,7 +2414,7 @@ func (x *LogLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLine.ProtoReflect.Descriptor instead.
 func (*LogLine) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{29}
+	return file_starling_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *LogLine) GetTimeNs() int64 {
@@ -2370,7 +2450,7 @@ type ExecInput struct {
 
 func (x *ExecInput) Reset() {
 	*x = ExecInput{}
-	mi := &file_starling_proto_msgTypes[30]
+	mi := &file_starling_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2382,7 +2462,7 @@ func (x *ExecInput) String() string {
 func (*ExecInput) ProtoMessage() {}
 
 func (x *ExecInput) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[30]
+	mi := &file_starling_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2395,7 +2475,7 @@ func (x *ExecInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecInput.ProtoReflect.Descriptor instead.
 func (*ExecInput) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{30}
+	return file_starling_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ExecInput) GetStart() *ExecStart {
@@ -2439,7 +2519,7 @@ type ExecStart struct {
 
 func (x *ExecStart) Reset() {
 	*x = ExecStart{}
-	mi := &file_starling_proto_msgTypes[31]
+	mi := &file_starling_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2451,7 +2531,7 @@ func (x *ExecStart) String() string {
 func (*ExecStart) ProtoMessage() {}
 
 func (x *ExecStart) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[31]
+	mi := &file_starling_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2464,7 +2544,7 @@ func (x *ExecStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecStart.ProtoReflect.Descriptor instead.
 func (*ExecStart) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{31}
+	return file_starling_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ExecStart) GetKey() *Key {
@@ -2512,7 +2592,7 @@ type TerminalSize struct {
 
 func (x *TerminalSize) Reset() {
 	*x = TerminalSize{}
-	mi := &file_starling_proto_msgTypes[32]
+	mi := &file_starling_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2524,7 +2604,7 @@ func (x *TerminalSize) String() string {
 func (*TerminalSize) ProtoMessage() {}
 
 func (x *TerminalSize) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[32]
+	mi := &file_starling_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2537,7 +2617,7 @@ func (x *TerminalSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminalSize.ProtoReflect.Descriptor instead.
 func (*TerminalSize) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{32}
+	return file_starling_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TerminalSize) GetWidth() uint32 {
@@ -2566,7 +2646,7 @@ type ExecOutput struct {
 
 func (x *ExecOutput) Reset() {
 	*x = ExecOutput{}
-	mi := &file_starling_proto_msgTypes[33]
+	mi := &file_starling_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2578,7 +2658,7 @@ func (x *ExecOutput) String() string {
 func (*ExecOutput) ProtoMessage() {}
 
 func (x *ExecOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[33]
+	mi := &file_starling_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2591,7 +2671,7 @@ func (x *ExecOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecOutput.ProtoReflect.Descriptor instead.
 func (*ExecOutput) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{33}
+	return file_starling_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ExecOutput) GetStdout() []byte {
@@ -2634,7 +2714,7 @@ type ForwardData struct {
 
 func (x *ForwardData) Reset() {
 	*x = ForwardData{}
-	mi := &file_starling_proto_msgTypes[34]
+	mi := &file_starling_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2646,7 +2726,7 @@ func (x *ForwardData) String() string {
 func (*ForwardData) ProtoMessage() {}
 
 func (x *ForwardData) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[34]
+	mi := &file_starling_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2659,7 +2739,7 @@ func (x *ForwardData) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardData.ProtoReflect.Descriptor instead.
 func (*ForwardData) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{34}
+	return file_starling_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ForwardData) GetKey() *Key {
@@ -2698,7 +2778,7 @@ type MachinesRequest struct {
 
 func (x *MachinesRequest) Reset() {
 	*x = MachinesRequest{}
-	mi := &file_starling_proto_msgTypes[35]
+	mi := &file_starling_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2710,7 +2790,7 @@ func (x *MachinesRequest) String() string {
 func (*MachinesRequest) ProtoMessage() {}
 
 func (x *MachinesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[35]
+	mi := &file_starling_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2723,7 +2803,7 @@ func (x *MachinesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MachinesRequest.ProtoReflect.Descriptor instead.
 func (*MachinesRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{35}
+	return file_starling_proto_rawDescGZIP(), []int{36}
 }
 
 type MachineInfo struct {
@@ -2751,7 +2831,7 @@ type MachineInfo struct {
 
 func (x *MachineInfo) Reset() {
 	*x = MachineInfo{}
-	mi := &file_starling_proto_msgTypes[36]
+	mi := &file_starling_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2763,7 +2843,7 @@ func (x *MachineInfo) String() string {
 func (*MachineInfo) ProtoMessage() {}
 
 func (x *MachineInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[36]
+	mi := &file_starling_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2776,7 +2856,7 @@ func (x *MachineInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MachineInfo.ProtoReflect.Descriptor instead.
 func (*MachineInfo) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{36}
+	return file_starling_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *MachineInfo) GetName() string {
@@ -2909,7 +2989,7 @@ type MachinesResponse struct {
 
 func (x *MachinesResponse) Reset() {
 	*x = MachinesResponse{}
-	mi := &file_starling_proto_msgTypes[37]
+	mi := &file_starling_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2921,7 +3001,7 @@ func (x *MachinesResponse) String() string {
 func (*MachinesResponse) ProtoMessage() {}
 
 func (x *MachinesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[37]
+	mi := &file_starling_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2934,7 +3014,7 @@ func (x *MachinesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MachinesResponse.ProtoReflect.Descriptor instead.
 func (*MachinesResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{37}
+	return file_starling_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *MachinesResponse) GetMachines() []*MachineInfo {
@@ -2968,7 +3048,7 @@ type InviteRequest struct {
 
 func (x *InviteRequest) Reset() {
 	*x = InviteRequest{}
-	mi := &file_starling_proto_msgTypes[38]
+	mi := &file_starling_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2980,7 +3060,7 @@ func (x *InviteRequest) String() string {
 func (*InviteRequest) ProtoMessage() {}
 
 func (x *InviteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[38]
+	mi := &file_starling_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2993,7 +3073,7 @@ func (x *InviteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteRequest.ProtoReflect.Descriptor instead.
 func (*InviteRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{38}
+	return file_starling_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *InviteRequest) GetTtlMs() int64 {
@@ -3021,7 +3101,7 @@ type InviteResponse struct {
 
 func (x *InviteResponse) Reset() {
 	*x = InviteResponse{}
-	mi := &file_starling_proto_msgTypes[39]
+	mi := &file_starling_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3033,7 +3113,7 @@ func (x *InviteResponse) String() string {
 func (*InviteResponse) ProtoMessage() {}
 
 func (x *InviteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[39]
+	mi := &file_starling_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3046,7 +3126,7 @@ func (x *InviteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteResponse.ProtoReflect.Descriptor instead.
 func (*InviteResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{39}
+	return file_starling_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *InviteResponse) GetToken() string {
@@ -3081,7 +3161,7 @@ type RemoveMachineRequest struct {
 
 func (x *RemoveMachineRequest) Reset() {
 	*x = RemoveMachineRequest{}
-	mi := &file_starling_proto_msgTypes[40]
+	mi := &file_starling_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3093,7 +3173,7 @@ func (x *RemoveMachineRequest) String() string {
 func (*RemoveMachineRequest) ProtoMessage() {}
 
 func (x *RemoveMachineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[40]
+	mi := &file_starling_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3106,7 +3186,7 @@ func (x *RemoveMachineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMachineRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMachineRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{40}
+	return file_starling_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RemoveMachineRequest) GetName() string {
@@ -3139,7 +3219,7 @@ type RemoveMachineResponse struct {
 
 func (x *RemoveMachineResponse) Reset() {
 	*x = RemoveMachineResponse{}
-	mi := &file_starling_proto_msgTypes[41]
+	mi := &file_starling_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3151,7 +3231,7 @@ func (x *RemoveMachineResponse) String() string {
 func (*RemoveMachineResponse) ProtoMessage() {}
 
 func (x *RemoveMachineResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[41]
+	mi := &file_starling_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3164,7 +3244,7 @@ func (x *RemoveMachineResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMachineResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMachineResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{41}
+	return file_starling_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RemoveMachineResponse) GetView() *View {
@@ -3183,7 +3263,7 @@ type ImageChunk struct {
 
 func (x *ImageChunk) Reset() {
 	*x = ImageChunk{}
-	mi := &file_starling_proto_msgTypes[42]
+	mi := &file_starling_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3195,7 +3275,7 @@ func (x *ImageChunk) String() string {
 func (*ImageChunk) ProtoMessage() {}
 
 func (x *ImageChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[42]
+	mi := &file_starling_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3208,7 +3288,7 @@ func (x *ImageChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageChunk.ProtoReflect.Descriptor instead.
 func (*ImageChunk) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{42}
+	return file_starling_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ImageChunk) GetData() []byte {
@@ -3227,7 +3307,7 @@ type ExportImageRequest struct {
 
 func (x *ExportImageRequest) Reset() {
 	*x = ExportImageRequest{}
-	mi := &file_starling_proto_msgTypes[43]
+	mi := &file_starling_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3239,7 +3319,7 @@ func (x *ExportImageRequest) String() string {
 func (*ExportImageRequest) ProtoMessage() {}
 
 func (x *ExportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[43]
+	mi := &file_starling_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3252,7 +3332,7 @@ func (x *ExportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportImageRequest.ProtoReflect.Descriptor instead.
 func (*ExportImageRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{43}
+	return file_starling_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ExportImageRequest) GetRef() string {
@@ -3271,7 +3351,7 @@ type RemoveImagesRequest struct {
 
 func (x *RemoveImagesRequest) Reset() {
 	*x = RemoveImagesRequest{}
-	mi := &file_starling_proto_msgTypes[44]
+	mi := &file_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3283,7 +3363,7 @@ func (x *RemoveImagesRequest) String() string {
 func (*RemoveImagesRequest) ProtoMessage() {}
 
 func (x *RemoveImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[44]
+	mi := &file_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3296,7 +3376,7 @@ func (x *RemoveImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveImagesRequest.ProtoReflect.Descriptor instead.
 func (*RemoveImagesRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{44}
+	return file_starling_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RemoveImagesRequest) GetRefs() []string {
@@ -3314,7 +3394,7 @@ type ImagesRequest struct {
 
 func (x *ImagesRequest) Reset() {
 	*x = ImagesRequest{}
-	mi := &file_starling_proto_msgTypes[45]
+	mi := &file_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3326,7 +3406,7 @@ func (x *ImagesRequest) String() string {
 func (*ImagesRequest) ProtoMessage() {}
 
 func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[45]
+	mi := &file_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3339,7 +3419,7 @@ func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesRequest.ProtoReflect.Descriptor instead.
 func (*ImagesRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{45}
+	return file_starling_proto_rawDescGZIP(), []int{46}
 }
 
 type Image struct {
@@ -3354,7 +3434,7 @@ type Image struct {
 
 func (x *Image) Reset() {
 	*x = Image{}
-	mi := &file_starling_proto_msgTypes[46]
+	mi := &file_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3366,7 +3446,7 @@ func (x *Image) String() string {
 func (*Image) ProtoMessage() {}
 
 func (x *Image) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[46]
+	mi := &file_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3379,7 +3459,7 @@ func (x *Image) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Image.ProtoReflect.Descriptor instead.
 func (*Image) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{46}
+	return file_starling_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Image) GetName() string {
@@ -3420,7 +3500,7 @@ type ImagesResponse struct {
 
 func (x *ImagesResponse) Reset() {
 	*x = ImagesResponse{}
-	mi := &file_starling_proto_msgTypes[47]
+	mi := &file_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3432,7 +3512,7 @@ func (x *ImagesResponse) String() string {
 func (*ImagesResponse) ProtoMessage() {}
 
 func (x *ImagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[47]
+	mi := &file_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3445,7 +3525,7 @@ func (x *ImagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesResponse.ProtoReflect.Descriptor instead.
 func (*ImagesResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{47}
+	return file_starling_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ImagesResponse) GetImages() []*Image {
@@ -3470,7 +3550,7 @@ type DoctorRequest struct {
 
 func (x *DoctorRequest) Reset() {
 	*x = DoctorRequest{}
-	mi := &file_starling_proto_msgTypes[48]
+	mi := &file_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3482,7 +3562,7 @@ func (x *DoctorRequest) String() string {
 func (*DoctorRequest) ProtoMessage() {}
 
 func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[48]
+	mi := &file_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3495,7 +3575,7 @@ func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorRequest.ProtoReflect.Descriptor instead.
 func (*DoctorRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{48}
+	return file_starling_proto_rawDescGZIP(), []int{49}
 }
 
 type Finding struct {
@@ -3509,7 +3589,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_starling_proto_msgTypes[49]
+	mi := &file_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3521,7 +3601,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[49]
+	mi := &file_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3534,7 +3614,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{49}
+	return file_starling_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Finding) GetWhat() string {
@@ -3568,7 +3648,7 @@ type DoctorResponse struct {
 
 func (x *DoctorResponse) Reset() {
 	*x = DoctorResponse{}
-	mi := &file_starling_proto_msgTypes[50]
+	mi := &file_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3580,7 +3660,7 @@ func (x *DoctorResponse) String() string {
 func (*DoctorResponse) ProtoMessage() {}
 
 func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[50]
+	mi := &file_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3593,7 +3673,7 @@ func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorResponse.ProtoReflect.Descriptor instead.
 func (*DoctorResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{50}
+	return file_starling_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DoctorResponse) GetFindings() []*Finding {
@@ -3618,7 +3698,7 @@ type DebugRequest struct {
 
 func (x *DebugRequest) Reset() {
 	*x = DebugRequest{}
-	mi := &file_starling_proto_msgTypes[51]
+	mi := &file_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3630,7 +3710,7 @@ func (x *DebugRequest) String() string {
 func (*DebugRequest) ProtoMessage() {}
 
 func (x *DebugRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[51]
+	mi := &file_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3643,7 +3723,7 @@ func (x *DebugRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugRequest.ProtoReflect.Descriptor instead.
 func (*DebugRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{51}
+	return file_starling_proto_rawDescGZIP(), []int{52}
 }
 
 type DebugResponse struct {
@@ -3657,7 +3737,7 @@ type DebugResponse struct {
 
 func (x *DebugResponse) Reset() {
 	*x = DebugResponse{}
-	mi := &file_starling_proto_msgTypes[52]
+	mi := &file_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3669,7 +3749,7 @@ func (x *DebugResponse) String() string {
 func (*DebugResponse) ProtoMessage() {}
 
 func (x *DebugResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[52]
+	mi := &file_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3682,7 +3762,7 @@ func (x *DebugResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugResponse.ProtoReflect.Descriptor instead.
 func (*DebugResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{52}
+	return file_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DebugResponse) GetStateHash() string {
@@ -3716,7 +3796,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_starling_proto_msgTypes[53]
+	mi := &file_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3728,7 +3808,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[53]
+	mi := &file_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3741,7 +3821,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{53}
+	return file_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *AttachRequest) GetLoop() string {
@@ -3782,7 +3862,7 @@ type LoopStep struct {
 
 func (x *LoopStep) Reset() {
 	*x = LoopStep{}
-	mi := &file_starling_proto_msgTypes[54]
+	mi := &file_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3794,7 +3874,7 @@ func (x *LoopStep) String() string {
 func (*LoopStep) ProtoMessage() {}
 
 func (x *LoopStep) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[54]
+	mi := &file_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3807,7 +3887,7 @@ func (x *LoopStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoopStep.ProtoReflect.Descriptor instead.
 func (*LoopStep) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{54}
+	return file_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *LoopStep) GetName() string {
@@ -3938,7 +4018,7 @@ type StepCall struct {
 
 func (x *StepCall) Reset() {
 	*x = StepCall{}
-	mi := &file_starling_proto_msgTypes[55]
+	mi := &file_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3950,7 +4030,7 @@ func (x *StepCall) String() string {
 func (*StepCall) ProtoMessage() {}
 
 func (x *StepCall) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[55]
+	mi := &file_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3963,7 +4043,7 @@ func (x *StepCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepCall.ProtoReflect.Descriptor instead.
 func (*StepCall) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{55}
+	return file_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *StepCall) GetSession() string {
@@ -4074,7 +4154,7 @@ type StepResult struct {
 
 func (x *StepResult) Reset() {
 	*x = StepResult{}
-	mi := &file_starling_proto_msgTypes[56]
+	mi := &file_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4086,7 +4166,7 @@ func (x *StepResult) String() string {
 func (*StepResult) ProtoMessage() {}
 
 func (x *StepResult) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[56]
+	mi := &file_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4099,7 +4179,7 @@ func (x *StepResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepResult.ProtoReflect.Descriptor instead.
 func (*StepResult) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{56}
+	return file_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *StepResult) GetSession() string {
@@ -4176,7 +4256,7 @@ type ChildSpec struct {
 
 func (x *ChildSpec) Reset() {
 	*x = ChildSpec{}
-	mi := &file_starling_proto_msgTypes[57]
+	mi := &file_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4188,7 +4268,7 @@ func (x *ChildSpec) String() string {
 func (*ChildSpec) ProtoMessage() {}
 
 func (x *ChildSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[57]
+	mi := &file_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4201,7 +4281,7 @@ func (x *ChildSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChildSpec.ProtoReflect.Descriptor instead.
 func (*ChildSpec) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{57}
+	return file_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ChildSpec) GetSlot() uint32 {
@@ -4226,7 +4306,7 @@ type FinishResponse struct {
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_starling_proto_msgTypes[58]
+	mi := &file_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4238,7 +4318,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[58]
+	mi := &file_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4251,7 +4331,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{58}
+	return file_starling_proto_rawDescGZIP(), []int{59}
 }
 
 type VerifyRequest struct {
@@ -4264,7 +4344,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_starling_proto_msgTypes[59]
+	mi := &file_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4276,7 +4356,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[59]
+	mi := &file_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4289,7 +4369,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{59}
+	return file_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *VerifyRequest) GetKind() string {
@@ -4318,7 +4398,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_starling_proto_msgTypes[60]
+	mi := &file_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4330,7 +4410,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[60]
+	mi := &file_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4343,7 +4423,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{60}
+	return file_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *VerifyResponse) GetProof() string {
@@ -4390,7 +4470,7 @@ const file_starling_proto_rawDesc = "" +
 	"\x0fsilent_since_ms\x18\x04 \x03(\v2$.starling.v1.View.SilentSinceMsEntryR\rsilentSinceMs\x1a@\n" +
 	"\x12SilentSinceMsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xbd\x02\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xf1\x02\n" +
 	"\x04Edit\x12)\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x15.starling.v1.EditKindR\x04kind\x12\"\n" +
 	"\x03key\x18\x02 \x01(\v2\x10.starling.v1.KeyR\x03key\x125\n" +
@@ -4399,10 +4479,16 @@ const file_starling_proto_rawDesc = "" +
 	"\bbase_rev\x18\x05 \x01(\tR\abaseRev\x12\x1d\n" +
 	"\n" +
 	"must_exist\x18\x06 \x01(\bR\tmustExist\x12$\n" +
-	"\x0emust_not_exist\x18\a \x01(\bR\fmustNotExist\x1a9\n" +
+	"\x0emust_not_exist\x18\a \x01(\bR\fmustNotExist\x122\n" +
+	"\tswitch_to\x18\b \x01(\v2\x15.starling.v1.SwitchToR\bswitchTo\x1a9\n" +
 	"\vFieldsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"i\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"b\n" +
+	"\bSwitchTo\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
+	"\x04mode\x18\x02 \x01(\tR\x04mode\x12\x12\n" +
+	"\x04skip\x18\x03 \x03(\tR\x04skip\x12\x16\n" +
+	"\x06cancel\x18\x04 \x01(\bR\x06cancel\"i\n" +
 	"\fApplyRequest\x12'\n" +
 	"\x05edits\x18\x01 \x03(\v2\x11.starling.v1.EditR\x05edits\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x16\n" +
@@ -4761,12 +4847,13 @@ const file_starling_proto_rawDesc = "" +
 	"\x05proof\x18\x01 \x01(\tR\x05proof\x12\x18\n" +
 	"\adrawing\x18\x02 \x01(\tR\adrawing\x12\x18\n" +
 	"\amisfits\x18\x03 \x03(\tR\amisfits\x12%\n" +
-	"\x04view\x18\x04 \x01(\v2\x11.starling.v1.ViewR\x04view*e\n" +
+	"\x04view\x18\x04 \x01(\v2\x11.starling.v1.ViewR\x04view*{\n" +
 	"\bEditKind\x12\x19\n" +
 	"\x15EDIT_KIND_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fEDIT_KIND_APPLY\x10\x01\x12\x13\n" +
 	"\x0fEDIT_KIND_PATCH\x10\x02\x12\x14\n" +
-	"\x10EDIT_KIND_DELETE\x10\x032\xcc\f\n" +
+	"\x10EDIT_KIND_DELETE\x10\x03\x12\x14\n" +
+	"\x10EDIT_KIND_SWITCH\x10\x042\xcc\f\n" +
 	"\bStarling\x12>\n" +
 	"\x05Apply\x12\x19.starling.v1.ApplyRequest\x1a\x1a.starling.v1.ApplyResponse\x12<\n" +
 	"\x04Plan\x12\x19.starling.v1.ApplyRequest\x1a\x19.starling.v1.PlanResponse\x12D\n" +
@@ -4806,195 +4893,197 @@ func file_starling_proto_rawDescGZIP() []byte {
 }
 
 var file_starling_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
+var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_starling_proto_goTypes = []any{
 	(EditKind)(0),                 // 0: starling.v1.EditKind
 	(*Key)(nil),                   // 1: starling.v1.Key
 	(*View)(nil),                  // 2: starling.v1.View
 	(*Edit)(nil),                  // 3: starling.v1.Edit
-	(*ApplyRequest)(nil),          // 4: starling.v1.ApplyRequest
-	(*Outcome)(nil),               // 5: starling.v1.Outcome
-	(*ApplyResponse)(nil),         // 6: starling.v1.ApplyResponse
-	(*PlanStep)(nil),              // 7: starling.v1.PlanStep
-	(*FieldDiff)(nil),             // 8: starling.v1.FieldDiff
-	(*ObjectPlan)(nil),            // 9: starling.v1.ObjectPlan
-	(*PlanResponse)(nil),          // 10: starling.v1.PlanResponse
-	(*RollbackRequest)(nil),       // 11: starling.v1.RollbackRequest
-	(*GetRequest)(nil),            // 12: starling.v1.GetRequest
-	(*Object)(nil),                // 13: starling.v1.Object
-	(*Conflict)(nil),              // 14: starling.v1.Conflict
-	(*GetResponse)(nil),           // 15: starling.v1.GetResponse
-	(*StepStatus)(nil),            // 16: starling.v1.StepStatus
-	(*ObjectState)(nil),           // 17: starling.v1.ObjectState
-	(*StatusRequest)(nil),         // 18: starling.v1.StatusRequest
-	(*StatusResponse)(nil),        // 19: starling.v1.StatusResponse
-	(*WhyRequest)(nil),            // 20: starling.v1.WhyRequest
-	(*WhyLink)(nil),               // 21: starling.v1.WhyLink
-	(*WhyResponse)(nil),           // 22: starling.v1.WhyResponse
-	(*HistoryRequest)(nil),        // 23: starling.v1.HistoryRequest
-	(*HistoryEntry)(nil),          // 24: starling.v1.HistoryEntry
-	(*HistoryResponse)(nil),       // 25: starling.v1.HistoryResponse
-	(*EventsRequest)(nil),         // 26: starling.v1.EventsRequest
-	(*Event)(nil),                 // 27: starling.v1.Event
-	(*WatchRequest)(nil),          // 28: starling.v1.WatchRequest
-	(*LogsRequest)(nil),           // 29: starling.v1.LogsRequest
-	(*LogLine)(nil),               // 30: starling.v1.LogLine
-	(*ExecInput)(nil),             // 31: starling.v1.ExecInput
-	(*ExecStart)(nil),             // 32: starling.v1.ExecStart
-	(*TerminalSize)(nil),          // 33: starling.v1.TerminalSize
-	(*ExecOutput)(nil),            // 34: starling.v1.ExecOutput
-	(*ForwardData)(nil),           // 35: starling.v1.ForwardData
-	(*MachinesRequest)(nil),       // 36: starling.v1.MachinesRequest
-	(*MachineInfo)(nil),           // 37: starling.v1.MachineInfo
-	(*MachinesResponse)(nil),      // 38: starling.v1.MachinesResponse
-	(*InviteRequest)(nil),         // 39: starling.v1.InviteRequest
-	(*InviteResponse)(nil),        // 40: starling.v1.InviteResponse
-	(*RemoveMachineRequest)(nil),  // 41: starling.v1.RemoveMachineRequest
-	(*RemoveMachineResponse)(nil), // 42: starling.v1.RemoveMachineResponse
-	(*ImageChunk)(nil),            // 43: starling.v1.ImageChunk
-	(*ExportImageRequest)(nil),    // 44: starling.v1.ExportImageRequest
-	(*RemoveImagesRequest)(nil),   // 45: starling.v1.RemoveImagesRequest
-	(*ImagesRequest)(nil),         // 46: starling.v1.ImagesRequest
-	(*Image)(nil),                 // 47: starling.v1.Image
-	(*ImagesResponse)(nil),        // 48: starling.v1.ImagesResponse
-	(*DoctorRequest)(nil),         // 49: starling.v1.DoctorRequest
-	(*Finding)(nil),               // 50: starling.v1.Finding
-	(*DoctorResponse)(nil),        // 51: starling.v1.DoctorResponse
-	(*DebugRequest)(nil),          // 52: starling.v1.DebugRequest
-	(*DebugResponse)(nil),         // 53: starling.v1.DebugResponse
-	(*AttachRequest)(nil),         // 54: starling.v1.AttachRequest
-	(*LoopStep)(nil),              // 55: starling.v1.LoopStep
-	(*StepCall)(nil),              // 56: starling.v1.StepCall
-	(*StepResult)(nil),            // 57: starling.v1.StepResult
-	(*ChildSpec)(nil),             // 58: starling.v1.ChildSpec
-	(*FinishResponse)(nil),        // 59: starling.v1.FinishResponse
-	(*VerifyRequest)(nil),         // 60: starling.v1.VerifyRequest
-	(*VerifyResponse)(nil),        // 61: starling.v1.VerifyResponse
-	nil,                           // 62: starling.v1.View.SilentSinceMsEntry
-	nil,                           // 63: starling.v1.Edit.FieldsEntry
-	nil,                           // 64: starling.v1.Object.FieldsEntry
-	nil,                           // 65: starling.v1.Object.StatusEntry
-	nil,                           // 66: starling.v1.MachineInfo.LabelsEntry
-	nil,                           // 67: starling.v1.DebugResponse.FiguresEntry
-	nil,                           // 68: starling.v1.StepCall.FieldsEntry
-	nil,                           // 69: starling.v1.StepCall.PreviousEntry
-	nil,                           // 70: starling.v1.StepResult.OutputsEntry
-	nil,                           // 71: starling.v1.ChildSpec.FieldsEntry
+	(*SwitchTo)(nil),              // 4: starling.v1.SwitchTo
+	(*ApplyRequest)(nil),          // 5: starling.v1.ApplyRequest
+	(*Outcome)(nil),               // 6: starling.v1.Outcome
+	(*ApplyResponse)(nil),         // 7: starling.v1.ApplyResponse
+	(*PlanStep)(nil),              // 8: starling.v1.PlanStep
+	(*FieldDiff)(nil),             // 9: starling.v1.FieldDiff
+	(*ObjectPlan)(nil),            // 10: starling.v1.ObjectPlan
+	(*PlanResponse)(nil),          // 11: starling.v1.PlanResponse
+	(*RollbackRequest)(nil),       // 12: starling.v1.RollbackRequest
+	(*GetRequest)(nil),            // 13: starling.v1.GetRequest
+	(*Object)(nil),                // 14: starling.v1.Object
+	(*Conflict)(nil),              // 15: starling.v1.Conflict
+	(*GetResponse)(nil),           // 16: starling.v1.GetResponse
+	(*StepStatus)(nil),            // 17: starling.v1.StepStatus
+	(*ObjectState)(nil),           // 18: starling.v1.ObjectState
+	(*StatusRequest)(nil),         // 19: starling.v1.StatusRequest
+	(*StatusResponse)(nil),        // 20: starling.v1.StatusResponse
+	(*WhyRequest)(nil),            // 21: starling.v1.WhyRequest
+	(*WhyLink)(nil),               // 22: starling.v1.WhyLink
+	(*WhyResponse)(nil),           // 23: starling.v1.WhyResponse
+	(*HistoryRequest)(nil),        // 24: starling.v1.HistoryRequest
+	(*HistoryEntry)(nil),          // 25: starling.v1.HistoryEntry
+	(*HistoryResponse)(nil),       // 26: starling.v1.HistoryResponse
+	(*EventsRequest)(nil),         // 27: starling.v1.EventsRequest
+	(*Event)(nil),                 // 28: starling.v1.Event
+	(*WatchRequest)(nil),          // 29: starling.v1.WatchRequest
+	(*LogsRequest)(nil),           // 30: starling.v1.LogsRequest
+	(*LogLine)(nil),               // 31: starling.v1.LogLine
+	(*ExecInput)(nil),             // 32: starling.v1.ExecInput
+	(*ExecStart)(nil),             // 33: starling.v1.ExecStart
+	(*TerminalSize)(nil),          // 34: starling.v1.TerminalSize
+	(*ExecOutput)(nil),            // 35: starling.v1.ExecOutput
+	(*ForwardData)(nil),           // 36: starling.v1.ForwardData
+	(*MachinesRequest)(nil),       // 37: starling.v1.MachinesRequest
+	(*MachineInfo)(nil),           // 38: starling.v1.MachineInfo
+	(*MachinesResponse)(nil),      // 39: starling.v1.MachinesResponse
+	(*InviteRequest)(nil),         // 40: starling.v1.InviteRequest
+	(*InviteResponse)(nil),        // 41: starling.v1.InviteResponse
+	(*RemoveMachineRequest)(nil),  // 42: starling.v1.RemoveMachineRequest
+	(*RemoveMachineResponse)(nil), // 43: starling.v1.RemoveMachineResponse
+	(*ImageChunk)(nil),            // 44: starling.v1.ImageChunk
+	(*ExportImageRequest)(nil),    // 45: starling.v1.ExportImageRequest
+	(*RemoveImagesRequest)(nil),   // 46: starling.v1.RemoveImagesRequest
+	(*ImagesRequest)(nil),         // 47: starling.v1.ImagesRequest
+	(*Image)(nil),                 // 48: starling.v1.Image
+	(*ImagesResponse)(nil),        // 49: starling.v1.ImagesResponse
+	(*DoctorRequest)(nil),         // 50: starling.v1.DoctorRequest
+	(*Finding)(nil),               // 51: starling.v1.Finding
+	(*DoctorResponse)(nil),        // 52: starling.v1.DoctorResponse
+	(*DebugRequest)(nil),          // 53: starling.v1.DebugRequest
+	(*DebugResponse)(nil),         // 54: starling.v1.DebugResponse
+	(*AttachRequest)(nil),         // 55: starling.v1.AttachRequest
+	(*LoopStep)(nil),              // 56: starling.v1.LoopStep
+	(*StepCall)(nil),              // 57: starling.v1.StepCall
+	(*StepResult)(nil),            // 58: starling.v1.StepResult
+	(*ChildSpec)(nil),             // 59: starling.v1.ChildSpec
+	(*FinishResponse)(nil),        // 60: starling.v1.FinishResponse
+	(*VerifyRequest)(nil),         // 61: starling.v1.VerifyRequest
+	(*VerifyResponse)(nil),        // 62: starling.v1.VerifyResponse
+	nil,                           // 63: starling.v1.View.SilentSinceMsEntry
+	nil,                           // 64: starling.v1.Edit.FieldsEntry
+	nil,                           // 65: starling.v1.Object.FieldsEntry
+	nil,                           // 66: starling.v1.Object.StatusEntry
+	nil,                           // 67: starling.v1.MachineInfo.LabelsEntry
+	nil,                           // 68: starling.v1.DebugResponse.FiguresEntry
+	nil,                           // 69: starling.v1.StepCall.FieldsEntry
+	nil,                           // 70: starling.v1.StepCall.PreviousEntry
+	nil,                           // 71: starling.v1.StepResult.OutputsEntry
+	nil,                           // 72: starling.v1.ChildSpec.FieldsEntry
 }
 var file_starling_proto_depIdxs = []int32{
-	62, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
+	63, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
 	0,  // 1: starling.v1.Edit.kind:type_name -> starling.v1.EditKind
 	1,  // 2: starling.v1.Edit.key:type_name -> starling.v1.Key
-	63, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
-	3,  // 4: starling.v1.ApplyRequest.edits:type_name -> starling.v1.Edit
-	1,  // 5: starling.v1.Outcome.key:type_name -> starling.v1.Key
-	5,  // 6: starling.v1.ApplyResponse.outcomes:type_name -> starling.v1.Outcome
-	2,  // 7: starling.v1.ApplyResponse.view:type_name -> starling.v1.View
-	1,  // 8: starling.v1.ObjectPlan.key:type_name -> starling.v1.Key
-	8,  // 9: starling.v1.ObjectPlan.diff:type_name -> starling.v1.FieldDiff
-	7,  // 10: starling.v1.ObjectPlan.steps:type_name -> starling.v1.PlanStep
-	9,  // 11: starling.v1.PlanResponse.objects:type_name -> starling.v1.ObjectPlan
-	2,  // 12: starling.v1.PlanResponse.view:type_name -> starling.v1.View
-	1,  // 13: starling.v1.RollbackRequest.key:type_name -> starling.v1.Key
-	1,  // 14: starling.v1.Object.key:type_name -> starling.v1.Key
-	64, // 15: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
-	65, // 16: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
-	14, // 17: starling.v1.Object.conflicts:type_name -> starling.v1.Conflict
-	13, // 18: starling.v1.GetResponse.objects:type_name -> starling.v1.Object
-	2,  // 19: starling.v1.GetResponse.view:type_name -> starling.v1.View
-	13, // 20: starling.v1.ObjectState.object:type_name -> starling.v1.Object
-	16, // 21: starling.v1.ObjectState.steps:type_name -> starling.v1.StepStatus
-	1,  // 22: starling.v1.StatusRequest.key:type_name -> starling.v1.Key
-	17, // 23: starling.v1.StatusResponse.objects:type_name -> starling.v1.ObjectState
-	2,  // 24: starling.v1.StatusResponse.view:type_name -> starling.v1.View
-	1,  // 25: starling.v1.WhyRequest.key:type_name -> starling.v1.Key
-	16, // 26: starling.v1.WhyLink.step:type_name -> starling.v1.StepStatus
-	21, // 27: starling.v1.WhyResponse.chain:type_name -> starling.v1.WhyLink
-	2,  // 28: starling.v1.WhyResponse.view:type_name -> starling.v1.View
-	1,  // 29: starling.v1.HistoryRequest.key:type_name -> starling.v1.Key
-	1,  // 30: starling.v1.HistoryEntry.key:type_name -> starling.v1.Key
-	8,  // 31: starling.v1.HistoryEntry.diff:type_name -> starling.v1.FieldDiff
-	24, // 32: starling.v1.HistoryResponse.entries:type_name -> starling.v1.HistoryEntry
-	2,  // 33: starling.v1.HistoryResponse.view:type_name -> starling.v1.View
-	1,  // 34: starling.v1.EventsRequest.key:type_name -> starling.v1.Key
-	1,  // 35: starling.v1.Event.key:type_name -> starling.v1.Key
-	1,  // 36: starling.v1.LogsRequest.key:type_name -> starling.v1.Key
-	32, // 37: starling.v1.ExecInput.start:type_name -> starling.v1.ExecStart
-	33, // 38: starling.v1.ExecInput.resize:type_name -> starling.v1.TerminalSize
-	1,  // 39: starling.v1.ExecStart.key:type_name -> starling.v1.Key
-	33, // 40: starling.v1.ExecStart.size:type_name -> starling.v1.TerminalSize
-	1,  // 41: starling.v1.ForwardData.key:type_name -> starling.v1.Key
-	66, // 42: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
-	37, // 43: starling.v1.MachinesResponse.machines:type_name -> starling.v1.MachineInfo
-	2,  // 44: starling.v1.MachinesResponse.view:type_name -> starling.v1.View
-	2,  // 45: starling.v1.RemoveMachineResponse.view:type_name -> starling.v1.View
-	47, // 46: starling.v1.ImagesResponse.images:type_name -> starling.v1.Image
-	2,  // 47: starling.v1.ImagesResponse.view:type_name -> starling.v1.View
-	50, // 48: starling.v1.DoctorResponse.findings:type_name -> starling.v1.Finding
-	2,  // 49: starling.v1.DoctorResponse.view:type_name -> starling.v1.View
-	67, // 50: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
-	2,  // 51: starling.v1.DebugResponse.view:type_name -> starling.v1.View
-	55, // 52: starling.v1.AttachRequest.steps:type_name -> starling.v1.LoopStep
-	1,  // 53: starling.v1.StepCall.key:type_name -> starling.v1.Key
-	68, // 54: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
-	69, // 55: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
-	70, // 56: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
-	58, // 57: starling.v1.StepResult.children:type_name -> starling.v1.ChildSpec
-	71, // 58: starling.v1.ChildSpec.fields:type_name -> starling.v1.ChildSpec.FieldsEntry
-	2,  // 59: starling.v1.VerifyResponse.view:type_name -> starling.v1.View
-	4,  // 60: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
-	4,  // 61: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
-	11, // 62: starling.v1.Starling.Rollback:input_type -> starling.v1.RollbackRequest
-	12, // 63: starling.v1.Starling.Get:input_type -> starling.v1.GetRequest
-	18, // 64: starling.v1.Starling.Status:input_type -> starling.v1.StatusRequest
-	20, // 65: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	23, // 66: starling.v1.Starling.History:input_type -> starling.v1.HistoryRequest
-	26, // 67: starling.v1.Starling.Events:input_type -> starling.v1.EventsRequest
-	28, // 68: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	29, // 69: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	31, // 70: starling.v1.Starling.Exec:input_type -> starling.v1.ExecInput
-	35, // 71: starling.v1.Starling.Forward:input_type -> starling.v1.ForwardData
-	36, // 72: starling.v1.Starling.Machines:input_type -> starling.v1.MachinesRequest
-	39, // 73: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
-	41, // 74: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
-	43, // 75: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
-	46, // 76: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
-	44, // 77: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
-	45, // 78: starling.v1.Starling.RemoveImages:input_type -> starling.v1.RemoveImagesRequest
-	49, // 79: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
-	60, // 80: starling.v1.Starling.Verify:input_type -> starling.v1.VerifyRequest
-	54, // 81: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
-	57, // 82: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
-	52, // 83: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
-	6,  // 84: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
-	10, // 85: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
-	6,  // 86: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
-	15, // 87: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
-	19, // 88: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
-	22, // 89: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	25, // 90: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
-	27, // 91: starling.v1.Starling.Events:output_type -> starling.v1.Event
-	17, // 92: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
-	30, // 93: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
-	34, // 94: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
-	35, // 95: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
-	38, // 96: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
-	40, // 97: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
-	42, // 98: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
-	48, // 99: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
-	48, // 100: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
-	43, // 101: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
-	48, // 102: starling.v1.Starling.RemoveImages:output_type -> starling.v1.ImagesResponse
-	51, // 103: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
-	61, // 104: starling.v1.Starling.Verify:output_type -> starling.v1.VerifyResponse
-	56, // 105: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
-	59, // 106: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
-	53, // 107: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
-	84, // [84:108] is the sub-list for method output_type
-	60, // [60:84] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	64, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
+	4,  // 4: starling.v1.Edit.switch_to:type_name -> starling.v1.SwitchTo
+	3,  // 5: starling.v1.ApplyRequest.edits:type_name -> starling.v1.Edit
+	1,  // 6: starling.v1.Outcome.key:type_name -> starling.v1.Key
+	6,  // 7: starling.v1.ApplyResponse.outcomes:type_name -> starling.v1.Outcome
+	2,  // 8: starling.v1.ApplyResponse.view:type_name -> starling.v1.View
+	1,  // 9: starling.v1.ObjectPlan.key:type_name -> starling.v1.Key
+	9,  // 10: starling.v1.ObjectPlan.diff:type_name -> starling.v1.FieldDiff
+	8,  // 11: starling.v1.ObjectPlan.steps:type_name -> starling.v1.PlanStep
+	10, // 12: starling.v1.PlanResponse.objects:type_name -> starling.v1.ObjectPlan
+	2,  // 13: starling.v1.PlanResponse.view:type_name -> starling.v1.View
+	1,  // 14: starling.v1.RollbackRequest.key:type_name -> starling.v1.Key
+	1,  // 15: starling.v1.Object.key:type_name -> starling.v1.Key
+	65, // 16: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
+	66, // 17: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
+	15, // 18: starling.v1.Object.conflicts:type_name -> starling.v1.Conflict
+	14, // 19: starling.v1.GetResponse.objects:type_name -> starling.v1.Object
+	2,  // 20: starling.v1.GetResponse.view:type_name -> starling.v1.View
+	14, // 21: starling.v1.ObjectState.object:type_name -> starling.v1.Object
+	17, // 22: starling.v1.ObjectState.steps:type_name -> starling.v1.StepStatus
+	1,  // 23: starling.v1.StatusRequest.key:type_name -> starling.v1.Key
+	18, // 24: starling.v1.StatusResponse.objects:type_name -> starling.v1.ObjectState
+	2,  // 25: starling.v1.StatusResponse.view:type_name -> starling.v1.View
+	1,  // 26: starling.v1.WhyRequest.key:type_name -> starling.v1.Key
+	17, // 27: starling.v1.WhyLink.step:type_name -> starling.v1.StepStatus
+	22, // 28: starling.v1.WhyResponse.chain:type_name -> starling.v1.WhyLink
+	2,  // 29: starling.v1.WhyResponse.view:type_name -> starling.v1.View
+	1,  // 30: starling.v1.HistoryRequest.key:type_name -> starling.v1.Key
+	1,  // 31: starling.v1.HistoryEntry.key:type_name -> starling.v1.Key
+	9,  // 32: starling.v1.HistoryEntry.diff:type_name -> starling.v1.FieldDiff
+	25, // 33: starling.v1.HistoryResponse.entries:type_name -> starling.v1.HistoryEntry
+	2,  // 34: starling.v1.HistoryResponse.view:type_name -> starling.v1.View
+	1,  // 35: starling.v1.EventsRequest.key:type_name -> starling.v1.Key
+	1,  // 36: starling.v1.Event.key:type_name -> starling.v1.Key
+	1,  // 37: starling.v1.LogsRequest.key:type_name -> starling.v1.Key
+	33, // 38: starling.v1.ExecInput.start:type_name -> starling.v1.ExecStart
+	34, // 39: starling.v1.ExecInput.resize:type_name -> starling.v1.TerminalSize
+	1,  // 40: starling.v1.ExecStart.key:type_name -> starling.v1.Key
+	34, // 41: starling.v1.ExecStart.size:type_name -> starling.v1.TerminalSize
+	1,  // 42: starling.v1.ForwardData.key:type_name -> starling.v1.Key
+	67, // 43: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
+	38, // 44: starling.v1.MachinesResponse.machines:type_name -> starling.v1.MachineInfo
+	2,  // 45: starling.v1.MachinesResponse.view:type_name -> starling.v1.View
+	2,  // 46: starling.v1.RemoveMachineResponse.view:type_name -> starling.v1.View
+	48, // 47: starling.v1.ImagesResponse.images:type_name -> starling.v1.Image
+	2,  // 48: starling.v1.ImagesResponse.view:type_name -> starling.v1.View
+	51, // 49: starling.v1.DoctorResponse.findings:type_name -> starling.v1.Finding
+	2,  // 50: starling.v1.DoctorResponse.view:type_name -> starling.v1.View
+	68, // 51: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
+	2,  // 52: starling.v1.DebugResponse.view:type_name -> starling.v1.View
+	56, // 53: starling.v1.AttachRequest.steps:type_name -> starling.v1.LoopStep
+	1,  // 54: starling.v1.StepCall.key:type_name -> starling.v1.Key
+	69, // 55: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
+	70, // 56: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
+	71, // 57: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
+	59, // 58: starling.v1.StepResult.children:type_name -> starling.v1.ChildSpec
+	72, // 59: starling.v1.ChildSpec.fields:type_name -> starling.v1.ChildSpec.FieldsEntry
+	2,  // 60: starling.v1.VerifyResponse.view:type_name -> starling.v1.View
+	5,  // 61: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
+	5,  // 62: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
+	12, // 63: starling.v1.Starling.Rollback:input_type -> starling.v1.RollbackRequest
+	13, // 64: starling.v1.Starling.Get:input_type -> starling.v1.GetRequest
+	19, // 65: starling.v1.Starling.Status:input_type -> starling.v1.StatusRequest
+	21, // 66: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	24, // 67: starling.v1.Starling.History:input_type -> starling.v1.HistoryRequest
+	27, // 68: starling.v1.Starling.Events:input_type -> starling.v1.EventsRequest
+	29, // 69: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	30, // 70: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	32, // 71: starling.v1.Starling.Exec:input_type -> starling.v1.ExecInput
+	36, // 72: starling.v1.Starling.Forward:input_type -> starling.v1.ForwardData
+	37, // 73: starling.v1.Starling.Machines:input_type -> starling.v1.MachinesRequest
+	40, // 74: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
+	42, // 75: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
+	44, // 76: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
+	47, // 77: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
+	45, // 78: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
+	46, // 79: starling.v1.Starling.RemoveImages:input_type -> starling.v1.RemoveImagesRequest
+	50, // 80: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
+	61, // 81: starling.v1.Starling.Verify:input_type -> starling.v1.VerifyRequest
+	55, // 82: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
+	58, // 83: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
+	53, // 84: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
+	7,  // 85: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
+	11, // 86: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
+	7,  // 87: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
+	16, // 88: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
+	20, // 89: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
+	23, // 90: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	26, // 91: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
+	28, // 92: starling.v1.Starling.Events:output_type -> starling.v1.Event
+	18, // 93: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
+	31, // 94: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
+	35, // 95: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
+	36, // 96: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
+	39, // 97: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
+	41, // 98: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
+	43, // 99: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
+	49, // 100: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
+	49, // 101: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
+	44, // 102: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
+	49, // 103: starling.v1.Starling.RemoveImages:output_type -> starling.v1.ImagesResponse
+	52, // 104: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
+	62, // 105: starling.v1.Starling.Verify:output_type -> starling.v1.VerifyResponse
+	57, // 106: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
+	60, // 107: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
+	54, // 108: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
+	85, // [85:109] is the sub-list for method output_type
+	61, // [61:85] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_starling_proto_init() }
@@ -5008,7 +5097,7 @@ func file_starling_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_starling_proto_rawDesc), len(file_starling_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   71,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -109,11 +109,26 @@ func (s Style) headline(o *apiv1.ObjectState) string {
 	if a := api.Fields(obj.GetStatus()).String("status.address"); a != "" {
 		line += ", " + a
 	}
-	line += fmt.Sprintf("\ngoal %s; created %s", o.GetGoal(), s.ago(obj.GetCreatedMs()))
+	line += fmt.Sprintf("\ngoal %s; created %s", goal(o), s.ago(obj.GetCreatedMs()))
 	if obj.GetCreator() != "" {
 		line += " by " + obj.GetCreator()
 	}
 	return line + "\n"
+}
+
+// goal is where the object is to be, and, until it is there, how it got that goal.
+func goal(o *apiv1.ObjectState) string {
+	text, f := o.GetGoal(), api.Fields(o.GetObject().GetFields())
+	if o.GetObject().GetVerdict() == "converged" {
+		return text
+	}
+	if f.String("lifecycle.mode") == "irreversible" {
+		text += ", irreversibly"
+	}
+	if from := f.String("lifecycle.from"); from != "" {
+		text += ", from " + from
+	}
+	return text
 }
 
 // marks stand before a step; each is one cell wide.

@@ -29,7 +29,7 @@ func (s Style) Why(w *apiv1.WhyResponse) string {
 // last one is the cause, which the sentence tells in full.
 func (s Style) link(st *apiv1.StepStatus, orderOnly bool) string {
 	text := fmt.Sprintf("%s is %s", st.GetStep(), st.GetState())
-	if st.GetWaitsFor() != "" {
+	if st.GetWaitsFor() != "" && (st.GetState() != "undoing" || !strings.HasPrefix(st.GetWaitsFor(), "machine/")) {
 		text = fmt.Sprintf("%s waits for %s", st.GetStep(), st.GetWaitsFor())
 		if orderOnly {
 			text += " (order only)"

@@ -179,8 +179,9 @@ func TestPatches(t *testing.T) {
 	m2 := &apiv1.Key{Kind: "Machine", Name: "m2"}
 	for line, want := range map[string]*apiv1.Edit{
 		"restart web":                                patch(web(), map[string]string{"lifecycle.restart": "5"}),
-		"switch web stopped":                         unsetting("lifecycle.skip", patch(web(), map[string]string{"lifecycle.target": `"stopped"`})),
-		"switch web ready --skip image":              patch(web(), map[string]string{"lifecycle.target": `"ready"`, "lifecycle.skip": `["image"]`}),
+		"switch web stopped --mode fail":             switching(&apiv1.SwitchTo{Target: "stopped", Mode: "fail"}),
+		"switch web ready --skip image":              switching(&apiv1.SwitchTo{Target: "ready", Skip: []string{"image"}}),
+		"switch web --cancel":                        switching(&apiv1.SwitchTo{Cancel: true}),
 		"machine drain m2":                           patch(m2, map[string]string{"lifecycle.target": `"drained"`}),
 		"machine resume machine/m2":                  patch(m2, nil, "lifecycle.target"),
 		"machine label m2 disk=ssd a.b/c= old- x=y-": patch(m2, map[string]string{"spec.labels.disk": `"ssd"`, `spec.labels."a.b/c"`: `""`, "spec.labels.x": `"y-"`}, "spec.labels.old"),
@@ -196,9 +197,8 @@ func TestPatches(t *testing.T) {
 	(&fake{}).run(t, "machine", "label", "m2", "ssd").wantErr(t, exitError, `label "ssd": write KEY=VALUE`)
 }
 
-func unsetting(path string, e *apiv1.Edit) *apiv1.Edit {
-	e.Unset = []string{path}
-	return e
+func switching(to *apiv1.SwitchTo) *apiv1.Edit {
+	return &apiv1.Edit{Kind: apiv1.EditKind_EDIT_KIND_SWITCH, Key: web(), SwitchTo: to}
 }
 
 func TestRollbackOfObjectAndChangeSet(t *testing.T) {
@@ -379,7 +379,7 @@ func TestCompletion(t *testing.T) {
 		"why|w":              {"web"},
 		"get|pod":            {"pods", "pod/web"},
 		"switch|web|s":       {"stopped"},
-		"switch|machine/m1|": {"ready", "drained"},
+		"switch|machine/m1|": {"ready", "drained", "deleted"},
 		"machine|drain|":     {"m1"},
 		"explain|m":          {"machines"},
 	} {
