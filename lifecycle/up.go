@@ -56,6 +56,12 @@ func (v *evaluator) runsHere(n *node, s *StepState) bool {
 	s.Machine, s.Since, s.Until = v.env.Self, run.Since, run.Since.Add(n.step.Timeout)
 	s.State = StateRunning
 	switch {
+	case run.Undo && !run.Stray && v.skipped(n): // it hangs, and a person passes it over
+		s.State = StateSkipped
+		if !v.needed.has(n.at) {
+			s.State = StateIdle
+		}
+		v.cancel(n)
 	case run.Undo:
 		s.State = StateUndoing
 	case !v.needed.has(n.at) || v.place(n) != v.env.Self:

@@ -197,7 +197,7 @@ func (e *engine) launch(a *action) {
 }
 
 func (e *engine) cancel(t *tracked, step string) {
-	if a, ok := t.running[step]; ok && !a.canceled && !a.undo {
+	if a, ok := t.running[step]; ok && !a.canceled {
 		a.canceled = true
 		e.c.out.Cancel = append(e.c.out.Cancel, a.id)
 	}
@@ -239,6 +239,7 @@ func (e *engine) actionDone(d ActionDone) {
 	e.mark(t.ref)
 	same := t.snap != nil && t.snap.ID == a.objectID
 	switch {
+	case a.undo && a.canceled && d.Err != nil: // a person passed it over
 	case a.undo:
 		e.undone(a, d.Err, same)
 	case !same || (a.canceled && d.Err != nil):
