@@ -174,7 +174,7 @@ func (s Style) stepNote(st *apiv1.StepStatus) string {
 	case "running":
 		notes = append(notes, "until "+s.clock(st.GetUntilMs()))
 	case "retrying":
-		notes = append(notes, fmt.Sprintf("again %s, failed %s", s.until(st.GetUntilMs()), times(st.GetFailures())))
+		notes = append(notes, s.retryNote(st))
 	}
 	if st.GetDirty() && st.GetState() != "done" {
 		notes = append(notes, "its result is out of date")
@@ -183,6 +183,15 @@ func (s Style) stepNote(st *apiv1.StepStatus) string {
 		notes = append(notes, firstLine(st.GetMessage()))
 	}
 	return strings.Join(notes, "; ")
+}
+
+// retryNote says when a step that failed runs again. One that has not failed itself waits
+// for children that did, and for no longer than its deadline.
+func (s Style) retryNote(st *apiv1.StepStatus) string {
+	if st.GetFailures() == 0 {
+		return "for " + orNone(st.GetWaitsFor()) + ", until " + s.clock(st.GetUntilMs())
+	}
+	return fmt.Sprintf("again %s, failed %s", s.until(st.GetUntilMs()), times(st.GetFailures()))
 }
 
 func times(n uint32) string {

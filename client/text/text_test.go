@@ -253,3 +253,15 @@ func TestAnalyzeLooksAtTheLastRun(t *testing.T) {
 		t.Errorf("the run has the steps %v, want %v", names, want)
 	}
 }
+
+func TestRetryNote(t *testing.T) {
+	s := Style{Now: now}
+	step := &apiv1.StepStatus{Step: "pods", State: "retrying", WaitsFor: "pod/web-0", UntilMs: now.Add(3 * time.Second).UnixMilli()}
+	if got, want := s.stepNote(step), "for pod/web-0, until "+s.clock(step.UntilMs); got != want {
+		t.Errorf("of a step whose child fails: %q, want %q", got, want)
+	}
+	step.Failures = 2
+	if got := s.stepNote(step); got != "again in 3s, failed 2 times in a row" {
+		t.Errorf("of a step that failed: %q", got)
+	}
+}

@@ -39,7 +39,7 @@ func colored() bool {
 func (c *cli) addFlags(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&c.socket, "socket", "", "the peer's socket (default "+client.DefaultSocket+", or $"+client.SocketEnv+")")
-	f.StringVar(&c.lab, "lab", "", "speak to machine `N` of the lab on this computer")
+	f.StringVar(&c.lab, "lab", "", "speak to machine `N` of the lab on this computer, or to NAME/N of another lab")
 	f.StringVar(&c.as, "as", "", "the author of a change (default: who is logged in)")
 }
 

@@ -54,7 +54,7 @@ func getCommand(c *cli) *cobra.Command {
 // getRequest reads nothing, KIND, OBJ, or KIND NAME.
 func (c *cli) getRequest(ctx context.Context, args []string, namespace string) (*apiv1.GetRequest, error) {
 	req := &apiv1.GetRequest{Namespace: namespace}
-	if len(args) == 0 {
+	if len(args) == 0 || len(args) == 1 && args[0] == "all" { // what habit types
 		return req, nil
 	}
 	arg := args[0]

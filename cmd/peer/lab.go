@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "starling.dev/starling/api/v1"
+	"starling.dev/starling/client"
 	"starling.dev/starling/lab"
 )
 
@@ -40,7 +41,7 @@ func (f *labFlags) open(c *cobra.Command) (*lab.Lab, error) {
 func labCommand() *cobra.Command {
 	f := &labFlags{}
 	c := &cobra.Command{Use: "lab", Short: "Run a cluster of several machines on this computer"}
-	c.PersistentFlags().StringVar(&f.name, "name", "lab", "name of the lab")
+	c.PersistentFlags().StringVar(&f.name, "name", client.DefaultLab, "name of the lab")
 	c.AddCommand(f.up(), f.down(), f.status(), f.exec(), f.kill(), f.start(), f.partition(), f.heal(), f.loss(), f.log())
 	return c
 }
@@ -56,7 +57,11 @@ func (f *labFlags) up() *cobra.Command {
 			if err := l.Up(c.Context()); err != nil {
 				return err
 			}
-			fmt.Fprintf(c.OutOrStdout(), "Lab %s runs with %d machines. Try: peer --lab 1 machine ls\n", f.name, l.Nodes())
+			first := "1"
+			if f.name != client.DefaultLab {
+				first = f.name + "/1"
+			}
+			fmt.Fprintf(c.OutOrStdout(), "Lab %s runs with %d machines. Try: peer --lab %s machine ls\n", f.name, l.Nodes(), first)
 			return nil
 		},
 	}
