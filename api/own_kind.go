@@ -63,6 +63,8 @@ var kindFields = []Field{
 		Doc: "The kind of the objects that the step makes and owns, each a child of its object."},
 	{Path: "spec.steps.*.timeout", Type: TypeDuration, Unit: "seconds", Default: `"1m"`,
 		Doc: "How long one attempt may take."},
+	{Path: "spec.steps.*.every", Type: TypeDuration, Unit: "seconds",
+		Doc: "Has the loop called again in this interval, though nothing that the step reads changed; at least 1s."},
 	{Path: "spec.steps.*.undo", Type: TypeBool, Default: "false",
 		Doc: "Whether the loop is called to take the step back, on the way down."},
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Limits of a kind of people's own: each costs every peer.
@@ -13,6 +14,8 @@ const (
 	maxOwnSteps  = 20
 	// MaxCheck is how long the expression of a rule may be.
 	MaxCheck = 1000
+	// minEvery: what is done more often is work, not a look.
+	minEvery = time.Second
 )
 
 // kindRules checks what the table of Kinds can't say. Whether the expressions of rules are
@@ -110,6 +113,7 @@ func ownStepRules(f Fields, at string, add addFunc) {
 	if builtinLoop(loop) {
 		add(at+".loop", "%q is a loop of the peer itself; choose another name", loop)
 	}
+	durationRange(f, at+".every", minEvery, maxGrace, add)
 	foreignOutputs(f, at+".outputs", "", loop, add)
 	foreignClaims(f, at+".claims", add)
 }

@@ -25,6 +25,9 @@ func drawKind(t *rapid.T) Fields {
 	}
 	if rapid.Bool().Draw(t, "steps") {
 		f["spec.steps.make.loop"], f["spec.steps.make.reads"], f["spec.steps.make.undo"] = Str("db"), List("spec"), Bool(true)
+		if rapid.Bool().Draw(t, "every") {
+			f["spec.steps.make.every"] = Duration(1e6 * drawMillis(t))
+		}
 		f["spec.targets.stopped.doc"] = Str("nothing runs")
 	}
 	if rapid.Bool().Draw(t, "rules") {

@@ -36,6 +36,8 @@ var pinnedKind = Kind{
 var pinnedFields = []Field{
 	{Path: "spec.replicas", Type: TypeInt, Default: "1",
 		Doc: "How many pods there are, of both templates together; 0 to 1000."},
+	{Path: "spec.scaling", Type: TypeString,
+		Doc: "The loop whose status.loops.LOOP.replicas counts in the place of spec.replicas, an autoscaler say. Until it has written one, and when this is taken out, spec.replicas counts."},
 	{Path: "spec.percentNext", Type: TypeInt, Default: "100",
 		Doc: "How many of the pods run the next template, in percent; the rest run the previous one. `peer roll` writes it; 0 takes everything back."},
 	{Path: "spec.rounding", Type: TypeString, Default: `"nearest"`, Enum: []string{RoundNearest, RoundUp, RoundDown},
@@ -58,6 +60,8 @@ var pinnedFields = []Field{
 }
 
 var pinnedStatus = []Field{
+	{Path: "status.replicas", Type: TypeInt, Owner: LoopPinned,
+		Doc: "How many pods there are to be: spec.replicas, or what the loop of spec.scaling says."},
 	{Path: "status.ready", Type: TypeInt, Owner: LoopPinned,
 		Doc: "How many pods run what they should and are ready."},
 	{Path: "status.next", Type: TypeInt, Owner: LoopPinned,
@@ -129,13 +133,21 @@ func Template(f Fields, name string) Fields {
 	return spec
 }
 
-const maxReplicas = 1000
+// MaxReplicas is how many pods a deployment may have.
+const MaxReplicas = 1000
 
 func pinnedRules(f Fields, add addFunc) {
-	intRange(f, "spec.replicas", 0, maxReplicas, add)
+	intRange(f, "spec.replicas", 0, MaxReplicas, add)
 	intRange(f, "spec.percentNext", 0, 100, add)
-	intRange(f, "spec.surge", 0, maxReplicas, add)
-	intRange(f, "spec.unavailable", 0, maxReplicas, add)
+	intRange(f, "spec.surge", 0, MaxReplicas, add)
+	intRange(f, "spec.unavailable", 0, MaxReplicas, add)
+	if loop := f.String("spec.scaling"); f.Has("spec.scaling") {
+		if err := CheckName(loop); err != nil {
+			add("spec.scaling", "%v", err)
+		} else if builtinLoop(loop) {
+			add("spec.scaling", "%q is a loop of the peer itself, and scales nothing", loop)
+		}
+	}
 	if f["spec.surge"] == "0" && (f["spec.unavailable"] == "0" || !f.Has("spec.unavailable")) {
 		add("spec.surge", "surge and unavailable are both 0, so that no pod could ever be changed; raise one of them")
 	}

@@ -10,6 +10,7 @@ type Pinned struct {
 // PinnedSpec is what is wanted of a PinnedDeployment.
 type PinnedSpec struct {
 	Replicas    int64
+	Scaling     string // the loop that says how many; empty: Replicas does
 	PercentNext int64
 	Rounding    string
 	Surge       int64
@@ -21,6 +22,7 @@ type PinnedSpec struct {
 
 // PinnedStatus is what is, as the loop wrote it.
 type PinnedStatus struct {
+	Replicas  int64
 	Ready     int64
 	Next      int64
 	Templates []TemplateState // sorted by name
@@ -49,6 +51,7 @@ func DecodePinned(f Fields) (Pinned, error) {
 	pinned := Pinned{
 		Spec: PinnedSpec{
 			Replicas:    r.int("spec.replicas"),
+			Scaling:     r.str("spec.scaling"),
 			PercentNext: r.int("spec.percentNext"),
 			Rounding:    r.str("spec.rounding"),
 			Surge:       r.int("spec.surge"),
@@ -58,7 +61,7 @@ func DecodePinned(f Fields) (Pinned, error) {
 			Previous:    r.podSpec("spec." + TemplatePrevious),
 		},
 		Lifecycle: r.lifecycle(),
-		Status:    PinnedStatus{Ready: r.int("status.ready"), Next: r.int("status.next")},
+		Status:    PinnedStatus{Replicas: r.int("status.replicas"), Ready: r.int("status.ready"), Next: r.int("status.next")},
 	}
 	for _, name := range r.x.keys("status.templates") {
 		at := Child("status.templates", name)

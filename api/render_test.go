@@ -107,6 +107,7 @@ func drawFields(t *rapid.T, k Kind) Fields {
 	case "PinnedDeployment":
 		fitTogether(t, f, "spec.next")
 		fitTogether(t, f, "spec.previous")
+		f["spec.scaling"] = Str("autoscaler")
 		for _, path := range []string{"spec.replicas", "spec.percentNext", "spec.surge", "spec.unavailable"} {
 			f[path] = Int(rapid.IntRange(1, 100).Draw(t, path))
 		}

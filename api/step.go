@@ -69,6 +69,10 @@ var stepKind = Kind{
 			Doc: "Steps and targets that have to be done before this one runs."},
 		{Path: "spec.requiredBy", Type: TypeStrings,
 			Doc: "Steps and targets that don't begin until this one is done."},
+		{Path: "spec.wants", Type: TypeStrings,
+			Doc: "Steps and targets that run first as well, but whose failure does not hold this one up."},
+		{Path: "spec.wantedBy", Type: TypeStrings,
+			Doc: "Steps and targets that have this one run first, but are not held up by its failure."},
 		{Path: "spec.reads", Type: TypeStrings,
 			Doc: "Fields that the step is given, with all below them; when one changes it runs again. * stands for a key of a map."},
 		{Path: "spec.consults", Type: TypeStrings,
@@ -81,6 +85,8 @@ var stepKind = Kind{
 			Doc: "The kind of the objects that the step makes and owns, each a child of its object."},
 		{Path: "spec.timeout", Type: TypeDuration, Unit: "seconds", Default: `"1m"`,
 			Doc: "How long one attempt may take."},
+		{Path: "spec.every", Type: TypeDuration, Unit: "seconds",
+			Doc: "Has the loop called again in this interval, though nothing that the step reads changed, to look at what no field tells; at least 1s. Nothing is written where the answer is the same."},
 		{Path: "spec.undo", Type: TypeBool, Default: "false",
 			Doc: "Whether the loop is called to take the step back, on the way down."},
 		{Path: "spec.where", Type: TypeString, Computed: "machine for pods and machines, executor for the others", Enum: []string{WhereMachine, WhereExecutor},
@@ -116,6 +122,7 @@ func stepRules(f Fields, add addFunc) {
 	if kind := f.String("spec.kind"); f.String("spec.where") == WhereMachine && kind != podKind.Name && kind != machineKind.Name {
 		add("spec.where", "a %s has no machine; write executor, or leave it out", kind)
 	}
+	durationRange(f, "spec.every", minEvery, maxGrace, add)
 	foreignOutputs(f, "spec.outputs", f.String("spec.kind"), loop, add)
 	foreignClaims(f, "spec.claims", add)
 }

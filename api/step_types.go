@@ -13,11 +13,12 @@ type HookedStep struct {
 type HookedSpec struct {
 	Kind, Loop, Step     string
 	After, Before        []string
+	Wants, WantedBy      []string
 	Requires, RequiredBy []string
 	Reads, Consults      []string
 	Outputs, Claims      []string
 	Children             string
-	Timeout              time.Duration
+	Timeout, Every       time.Duration
 	Undo                 bool
 	Where                string
 	Existing             string
@@ -33,9 +34,10 @@ func DecodeStep(f Fields) (HookedStep, error) {
 		Spec: HookedSpec{
 			Kind: r.str("spec.kind"), Loop: r.str("spec.loop"), Step: r.str("spec.step"),
 			After: r.strings("spec.after"), Before: r.strings("spec.before"),
+			Wants: r.strings("spec.wants"), WantedBy: r.strings("spec.wantedBy"),
 			Requires: r.strings("spec.requires"), RequiredBy: r.strings("spec.requiredBy"),
 			Reads: r.strings("spec.reads"), Consults: r.strings("spec.consults"), Children: r.str("spec.children"), Outputs: r.strings("spec.outputs"), Claims: r.strings("spec.claims"),
-			Timeout: r.duration("spec.timeout"), Undo: r.bool("spec.undo"),
+			Timeout: r.duration("spec.timeout"), Every: r.duration("spec.every"), Undo: r.bool("spec.undo"),
 			Where: r.str("spec.where"), Existing: r.str("spec.existing"),
 		},
 		Lifecycle: r.lifecycle(),

@@ -36,6 +36,9 @@ type Env struct {
 	// Skip reports whether a person said, on the record, to pass the step over: on the
 	// way up it counts as done, on the way down as taken back. It may be nil.
 	Skip func(step string) bool
+	// Looked is when this peer last did a step that is done again in an interval; zero if it
+	// has not. It may be nil: then the interval is not kept.
+	Looked func(step string) time.Time
 	// Again reports whether a step that decides here is to decide once more, though its
 	// result is current: something local to this machine changed, a probe's answer say.
 	// It may be nil.

@@ -144,6 +144,8 @@ func checkStep(l *Loop, s *Step) error {
 		return fmt.Errorf("%s: a step needs a timeout", where)
 	case s.Do == nil && (s.Undo != nil || s.Expect != nil):
 		return fmt.Errorf("%s: only a step that acts can be undone or foretold", where)
+	case s.Do == nil && s.Every != 0:
+		return fmt.Errorf("%s: only a step that acts is done again in an interval", where)
 	case s.Budget != 0 && len(s.Feedback) == 0:
 		return fmt.Errorf("%s: a budget is for feedback, and it declares none", where)
 	}

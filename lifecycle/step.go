@@ -62,6 +62,10 @@ type Step struct {
 	Reserves bool
 	// Timeout bounds one attempt. Required.
 	Timeout time.Duration
+	// Every has a step that acts done again in this interval, though nothing that it reads
+	// changed: it looks at what no field tells. Zero for never. An object at rest stays
+	// converged meanwhile.
+	Every time.Duration
 	// Retry says when a failed attempt is repeated.
 	Retry Retry
 

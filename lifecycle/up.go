@@ -1,6 +1,9 @@
 package lifecycle
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // forward judges a node on the way up. Everything that it stands behind was judged
 // before it.
@@ -69,6 +72,8 @@ func (v *evaluator) runsHere(n *node, s *StepState) bool {
 		v.cancel(n)
 	case run.Reads != v.hash(n):
 		v.cancel(n)
+	case n.step.Every > 0 && s.Result.Phase == PhaseDone && s.Result.Reads == run.Reads:
+		s.State, s.Since, s.Until = StateDone, s.Result.Finished, time.Time{} // it only looks again
 	}
 	return true
 }
@@ -135,12 +140,26 @@ func (v *evaluator) judge(n *node, s *StepState) {
 		v.start(n, s, reads, false)
 	case r.Phase == PhaseDone && current && v.holds(n, r) && !v.adopts(n, r):
 		s.State, s.Since = StateDone, r.Finished
+		v.lookAgain(n, s, reads)
 	case v.heldElsewhere(n, s):
 	case r.Phase == PhaseFailed && current && v.holds(n, r) && !v.retry(n, s):
 	case r.Phase == PhaseStarted && current && (v.attends(n, s) || v.elsewhere(n, s)):
 	default:
 		v.start(n, s, reads, !current && r.Phase != PhaseNever)
 	}
+}
+
+// lookAgain does a step once more whose interval is over. The step counts as done: what
+// comes of it is another result, or the same.
+func (v *evaluator) lookAgain(n *node, s *StepState, reads [32]byte) {
+	if n.step.Every == 0 || v.env.Looked == nil || s.Machine != v.env.Self {
+		return
+	}
+	if due := v.env.Looked(n.name).Add(n.step.Every); v.env.Now.Before(due) {
+		v.wake(due)
+		return
+	}
+	v.run(Run{Step: n.step, Reads: reads, Inputs: v.inputs(n)})
 }
 
 // adopts: what an earlier life of this peer did is looked at once, by doing it again. A

@@ -30,8 +30,9 @@ type Step struct {
 	// Name and Kind ("Pod") are required.
 	Name, Kind string
 	// After and Before order the step; Requires and RequiredBy make one wait for the
-	// other to be done. They name steps and targets.
-	After, Before, Requires, RequiredBy []string
+	// other to be done; Wants and WantedBy do so as well, but a failure holds up nobody. They
+	// name steps and targets.
+	After, Before, Requires, RequiredBy, Wants, WantedBy []string
 	// Reads are the fields that the step is given, with all below them; "*" stands for a
 	// key of a map. When one changes the step runs again.
 	Reads []string
@@ -50,6 +51,9 @@ type Step struct {
 	InKind bool
 	// Timeout bounds one attempt; zero for one minute.
 	Timeout time.Duration
+	// Every has Do called again in this interval, though nothing that it reads changed, to
+	// look at what no field tells: a load, a queue. Zero for never.
+	Every time.Duration
 	// OnExecutor: the step is done by the peer that hashing gives the object, instead of
 	// the one of the object's machine.
 	OnExecutor bool
@@ -194,8 +198,8 @@ func declare(l Loop) *apiv1.AttachRequest {
 			continue
 		}
 		d := &apiv1.LoopStep{
-			Name: s.Name, Kind: s.Kind, After: s.After, Before: s.Before, Requires: s.Requires, RequiredBy: s.RequiredBy,
-			Reads: s.Reads, Outputs: s.Outputs, Claims: s.Claims, Consults: s.Consults, Children: s.Children, TimeoutMs: s.Timeout.Milliseconds(), Undo: s.Undo != nil,
+			Name: s.Name, Kind: s.Kind, After: s.After, Before: s.Before, Requires: s.Requires, RequiredBy: s.RequiredBy, Wants: s.Wants, WantedBy: s.WantedBy,
+			Reads: s.Reads, Outputs: s.Outputs, Claims: s.Claims, Consults: s.Consults, Children: s.Children, TimeoutMs: s.Timeout.Milliseconds(), EveryMs: s.Every.Milliseconds(), Undo: s.Undo != nil,
 		}
 		if s.OnExecutor {
 			d.Where = api.WhereExecutor

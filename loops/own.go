@@ -23,7 +23,7 @@ func Own(kind string, f api.Fields) (targets []lifecycle.Target, list []lifecycl
 			After: full(f.Strings(at + ".after")), Requires: full(f.Strings(at + ".requires")),
 			Reads: f.Strings(at + ".reads"), Consults: f.Strings(at + ".consults"), Outputs: f.Strings(at + ".outputs"),
 			Claims: f.Strings(at + ".claims"), Children: f.String(at + ".children"),
-			Timeout: f.Duration(at + ".timeout"), Undo: f.Bool(at + ".undo"),
+			Timeout: f.Duration(at + ".timeout"), Every: f.Duration(at + ".every"), Undo: f.Bool(at + ".undo"),
 		}
 		h := hookOf(s)
 		all = append(all, h.Step.Name)
@@ -101,7 +101,8 @@ func hookOf(s api.HookedSpec) Hook {
 	call := ForeignCall{Kind: s.Kind, Loop: s.Loop, Step: s.Step}
 	step := lifecycle.Step{
 		Name: api.ForeignStep(s.Loop, s.Step), After: s.After, Before: s.Before, Requires: s.Requires, RequiredBy: s.RequiredBy,
-		Reads: s.Reads, Consults: s.Consults, Outputs: s.Outputs, Timeout: s.Timeout, Where: lifecycle.OnMachine,
+		Wants: s.Wants, WantedBy: s.WantedBy,
+		Reads: s.Reads, Consults: s.Consults, Outputs: s.Outputs, Timeout: s.Timeout, Every: s.Every, Where: lifecycle.OnMachine,
 		Children: s.Children,
 		Do: act(func(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs, error) {
 			out, err := callForeign(ctx, h, call, s.Outputs, in)

@@ -23,8 +23,9 @@ func Pinned() lifecycle.Loop {
 		Steps: []lifecycle.Step{{
 			Name:     "pods",
 			Where:    lifecycle.OnExecutor,
-			Reads:    []string{"spec", "children"},
-			Outputs:  []string{"status.ready", "status.next", "status.templates", "status.slots"},
+			Reads:    []string{"spec", "children", "scaling"},
+			Feedback: []string{"scaling"}, // a loop may decide by what the pods do
+			Outputs:  []string{"status.replicas", "status.ready", "status.next", "status.templates", "status.slots"},
 			Timeout:  10 * time.Minute, // without any of its pods getting further
 			Children: "Pod",
 			Manage:   managePods,
@@ -64,7 +65,22 @@ func DerivePinned(o *lifecycle.Object, v Surroundings) api.Fields {
 		fields[at+".template"] = api.Str(templateHash(c.Object.Fields))
 		fields[at+".state"] = api.Str(standing(c))
 	}
+	if loop := o.Fields.String("spec.scaling"); loop != "" {
+		if n, ok := o.Field(api.ForeignStatus(loop) + ".replicas"); ok {
+			fields["scaling.replicas"] = n
+		}
+	}
 	return fields
+}
+
+// replicasOf is how many pods a deployment is to have: what its spec says, or the loop
+// that its spec hands that over to.
+func replicasOf(f api.Fields) int64 {
+	n := f.Int("spec.replicas")
+	if f.Has("scaling.replicas") {
+		n = f.Int("scaling.replicas")
+	}
+	return min(max(n, 0), api.MaxReplicas)
 }
 
 func standing(c ChildState) string {
@@ -108,7 +124,7 @@ type deployment struct {
 func managePods(_ lifecycle.View, in lifecycle.Inputs) (lifecycle.Outputs, []lifecycle.Child, error) {
 	d := newDeployment(in)
 	b := bounds{
-		replicas: int(in.Fields.Int("spec.replicas")), surge: int(in.Fields.Int("spec.surge")),
+		replicas: int(replicasOf(in.Fields)), surge: int(in.Fields.Int("spec.surge")),
 		unavailable: int(in.Fields.Int("spec.unavailable")),
 	}
 	paused := in.Fields.Bool("spec.paused")
@@ -128,7 +144,7 @@ func newDeployment(in lifecycle.Inputs) *deployment {
 		d.previous = d.template(api.TemplatePrevious)
 	}
 	d.know()
-	replicas := in.Fields.Int("spec.replicas")
+	replicas := replicasOf(in.Fields)
 	n := share(replicas, in.Fields.Int("spec.percentNext"), in.Fields.String("spec.rounding"))
 	for i := range replicas {
 		if i < n {
@@ -225,6 +241,7 @@ func (d *deployment) status() lifecycle.Outputs {
 			next++
 		}
 	}
+	out["status.replicas"] = api.Int(len(d.want))
 	out["status.ready"], out["status.next"] = api.Int(ready), api.Int(next)
 	for name, hash := range map[string]string{api.TemplateNext: d.next, api.TemplatePrevious: d.previous} {
 		out["status.templates."+name+".hash"] = api.Str(hash)

@@ -68,8 +68,9 @@ type tracked struct {
 	reserved lifecycle.Reservation
 	running  map[string]*action
 	tries    map[string]*try
-	adopted  map[string]bool // acting steps that this life of the peer has looked at
-	invalid  []api.Problem   // of a merge that does not run for that reason
+	looked   map[string]time.Time // when steps with an interval were last done here
+	adopted  map[string]bool      // acting steps that this life of the peer has looked at
+	invalid  []api.Problem        // of a merge that does not run for that reason
 	queued   map[string]time.Time
 	parent   string          // the key of its parent, as in the index of children
 	again    map[string]bool // steps that are to decide once more

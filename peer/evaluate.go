@@ -144,6 +144,7 @@ func (e *engine) env(t *tracked, snap *lifecycle.Object) lifecycle.Env {
 		Effects:  func(step string) bool { return e.effects.has(snap.ID, step) },
 	}
 	env.Skip = func(step string) bool { return e.skips(t, snap, step) }
+	env.Looked = func(step string) time.Time { return t.looked[step] }
 	env.Again = func(step string) bool { return t.again[step] }
 	env.Child = func(step string) (string, lifecycle.State) { return e.worstChild(t, step) }
 	env.MayRetry = func(step string) bool {

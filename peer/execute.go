@@ -191,6 +191,12 @@ func (e *engine) act(t *tracked, step *lifecycle.Step, run lifecycle.Run) {
 }
 
 func (e *engine) launch(a *action) {
+	if a.step.Every > 0 && !a.undo {
+		if a.t.looked == nil {
+			a.t.looked = map[string]time.Time{}
+		}
+		a.t.looked[a.step.Name] = e.c.now
+	}
 	a.t.running[a.step.Name] = a
 	e.actions[a.id] = a
 	e.c.out.Start = append(e.c.out.Start, Action{ID: a.id, Step: a.step, Undo: a.undo, Inputs: a.inputs, Timeout: a.step.Timeout})

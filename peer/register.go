@@ -237,7 +237,7 @@ func (r *registration) retire(a applicant) {
 	if err != nil || !ok {
 		return
 	}
-	h.Step.RequiredBy, h.Step.Before, h.Claims = nil, nil, nil
+	h.Step.RequiredBy, h.Step.WantedBy, h.Step.Before, h.Claims = nil, nil, nil, nil
 	if next, why := c.with(hook{h, a.born}); why == "" {
 		next.sign(a)
 		r.kinds[h.Kind] = next

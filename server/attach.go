@@ -71,6 +71,7 @@ func stepEdits(req *apiv1.AttachRequest) (edits []peer.Edit) {
 		lists := map[string][]string{
 			"after": st.GetAfter(), "before": st.GetBefore(), "requires": st.GetRequires(), "requiredBy": st.GetRequiredBy(),
 			"reads": st.GetReads(), "outputs": st.GetOutputs(), "claims": st.GetClaims(), "consults": st.GetConsults(),
+			"wants": st.GetWants(), "wantedBy": st.GetWantedBy(),
 		}
 		for name, list := range lists {
 			if len(list) > 0 {
@@ -79,6 +80,9 @@ func stepEdits(req *apiv1.AttachRequest) (edits []peer.Edit) {
 		}
 		if ms := st.GetTimeoutMs(); ms > 0 {
 			f["spec.timeout"] = api.Duration(time.Duration(ms) * time.Millisecond)
+		}
+		if ms := st.GetEveryMs(); ms > 0 {
+			f["spec.every"] = api.Duration(time.Duration(ms) * time.Millisecond)
 		}
 		if st.GetUndo() {
 			f["spec.undo"] = api.Bool(true)

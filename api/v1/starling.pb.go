@@ -3855,6 +3855,9 @@ type LoopStep struct {
 	Where         string                 `protobuf:"bytes,12,opt,name=where,proto3" json:"where,omitempty"`       // machine | executor
 	Existing      string                 `protobuf:"bytes,13,opt,name=existing,proto3" json:"existing,omitempty"` // now | next-run
 	Consults      []string               `protobuf:"bytes,14,rep,name=consults,proto3" json:"consults,omitempty"`
+	EveryMs       int64                  `protobuf:"varint,16,opt,name=every_ms,json=everyMs,proto3" json:"every_ms,omitempty"`
+	Wants         []string               `protobuf:"bytes,17,rep,name=wants,proto3" json:"wants,omitempty"`
+	WantedBy      []string               `protobuf:"bytes,18,rep,name=wanted_by,json=wantedBy,proto3" json:"wanted_by,omitempty"`
 	Children      string                 `protobuf:"bytes,15,opt,name=children,proto3" json:"children,omitempty"` // the kind of the objects that the step makes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3984,6 +3987,27 @@ func (x *LoopStep) GetExisting() string {
 func (x *LoopStep) GetConsults() []string {
 	if x != nil {
 		return x.Consults
+	}
+	return nil
+}
+
+func (x *LoopStep) GetEveryMs() int64 {
+	if x != nil {
+		return x.EveryMs
+	}
+	return 0
+}
+
+func (x *LoopStep) GetWants() []string {
+	if x != nil {
+		return x.Wants
+	}
+	return nil
+}
+
+func (x *LoopStep) GetWantedBy() []string {
+	if x != nil {
+		return x.WantedBy
 	}
 	return nil
 }
@@ -4777,7 +4801,7 @@ const file_starling_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"P\n" +
 	"\rAttachRequest\x12\x12\n" +
 	"\x04loop\x18\x01 \x01(\tR\x04loop\x12+\n" +
-	"\x05steps\x18\x02 \x03(\v2\x15.starling.v1.LoopStepR\x05steps\"\x82\x03\n" +
+	"\x05steps\x18\x02 \x03(\v2\x15.starling.v1.LoopStepR\x05steps\"\xd0\x03\n" +
 	"\bLoopStep\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
@@ -4795,7 +4819,10 @@ const file_starling_proto_rawDesc = "" +
 	"\x04undo\x18\v \x01(\bR\x04undo\x12\x14\n" +
 	"\x05where\x18\f \x01(\tR\x05where\x12\x1a\n" +
 	"\bexisting\x18\r \x01(\tR\bexisting\x12\x1a\n" +
-	"\bconsults\x18\x0e \x03(\tR\bconsults\x12\x1a\n" +
+	"\bconsults\x18\x0e \x03(\tR\bconsults\x12\x19\n" +
+	"\bevery_ms\x18\x10 \x01(\x03R\aeveryMs\x12\x14\n" +
+	"\x05wants\x18\x11 \x03(\tR\x05wants\x12\x1b\n" +
+	"\twanted_by\x18\x12 \x03(\tR\bwantedBy\x12\x1a\n" +
 	"\bchildren\x18\x0f \x01(\tR\bchildren\"\x90\x04\n" +
 	"\bStepCall\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x0e\n" +
