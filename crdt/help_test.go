@@ -113,9 +113,9 @@ func dump(s *State) string {
 	var b strings.Builder
 	refs := slices.SortedFunc(maps.Keys(s.slots), Ref.Compare)
 	for _, ref := range refs {
-		holder, _ := s.Object(ref)
+		holder, held := s.Object(ref)
 		for _, o := range s.Incarnations(ref) {
-			fmt.Fprintf(&b, "%s %s holder=%v\n", ref, o.ID(), o == holder)
+			fmt.Fprintf(&b, "%s %s holder=%v\n", ref, o.ID(), held && o.ID() == holder.ID())
 			dumpObject(&b, o)
 		}
 		for _, r := range s.Refused(ref) {

@@ -40,6 +40,9 @@ type Config struct {
 	// MaxWaiting is how many changes may wait for others before Admits refuses more.
 	// 0 means 65,536.
 	MaxWaiting int
+	// Open is how many objects are kept ready for reading and writing; the others are
+	// packed, which takes a fraction of the memory. 0 means 1,024.
+	Open int
 }
 
 const defaultMaxWaiting = 1 << 16
@@ -48,8 +51,8 @@ func (c Config) validate() error {
 	if c.Owner == nil || c.StepOwner == nil {
 		return errors.New("configure state: Owner and StepOwner are required")
 	}
-	if c.MaxWaiting < 0 {
-		return errors.New("configure state: MaxWaiting is negative")
+	if c.MaxWaiting < 0 || c.Open < 0 {
+		return errors.New("configure state: MaxWaiting or Open is negative")
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func TestFoldDependsOnTheSetOnly(t *testing.T) {
 		if len(w.entries) == 0 {
 			return
 		}
-		a, b := newState(t, rules()), newState(t, rules())
+		a, b := newState(t, rules()), newState(t, packing(rules()))
 		applyAll(a, w.entries...)
 		for _, e := range w.shuffled() {
 			b.Apply(e.change, e.id)
@@ -150,12 +150,18 @@ func TestFoldDependsOnTheSetOnly(t *testing.T) {
 		}
 		a.SetLevel(2)
 		b.SetLevel(2)
-		full := newState(t, raised())
+		full := newState(t, packing(raised()))
 		applyAll(full, w.shuffled()...)
 		if dump(a) != dump(full) || b.Hash() != full.Hash() || a.Hash() != full.Hash() {
 			rt.Fatalf("raising the level late differs from having it:\n%s\n--- and ---\n%s", dump(a), dump(full))
 		}
 	})
+}
+
+// packing keeps one object open only, so that the others are packed all the time.
+func packing(cfg Config) Config {
+	cfg.Open = 1
+	return cfg
 }
 
 func raised() Config {
@@ -168,7 +174,7 @@ func raised() Config {
 func TestFoldAgreesWithTheRule(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := drawWorld(rt, t)
-		s := newState(t, rules())
+		s := newState(t, packing(rules()))
 		applyAll(s, w.entries...)
 		for _, ref := range worldRefs {
 			for _, o := range s.Incarnations(ref) {

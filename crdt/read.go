@@ -5,26 +5,30 @@ import "slices"
 // Object returns the incarnation that holds a name; if none does, the deleted
 // one that began last.
 func (s *State) Object(ref Ref) (*Object, bool) {
-	sl := s.slots[ref]
+	sl := s.at(ref)
 	if sl == nil || sl.view == nil {
 		return nil, false
 	}
-	return sl.view, true
+	view := sl.view
+	s.trim()
+	return view, true
 }
 
 // Incarnations returns everything that ever bore a name, in the order in which it
 // began: deleted ones (which may have to be taken down still), losers, and
 // those whose creation was refused.
 func (s *State) Incarnations(ref Ref) []*Object {
-	if sl := s.slots[ref]; sl != nil {
-		return sl.incarnations()
+	if sl := s.at(ref); sl != nil {
+		all := sl.incarnations()
+		s.trim()
+		return all
 	}
 	return nil
 }
 
 // Incarnation returns one incarnation by its identity.
 func (s *State) Incarnation(ref Ref, id ID) (*Object, bool) {
-	sl := s.slots[ref]
+	sl := s.at(ref)
 	if sl == nil {
 		return nil, false
 	}
@@ -44,9 +48,10 @@ func (s *State) Objects(kind string) []*Object {
 	slots := x.all()
 	objects := make([]*Object, 0, len(slots))
 	for _, sl := range slots {
-		if sl.view != nil {
+		if s.open(sl); sl.view != nil {
 			objects = append(objects, sl.view)
 		}
+		s.trim()
 	}
 	return objects
 }
@@ -55,7 +60,7 @@ func (s *State) Objects(kind string) []*Object {
 // first: at most 32 of them, and each step's result that would have won. Refused
 // revs are among the object's revs.
 func (s *State) Refused(ref Ref) []Refusal {
-	sl := s.slots[ref]
+	sl := s.at(ref)
 	if sl == nil {
 		return nil
 	}
@@ -75,16 +80,19 @@ func (s *State) Refused(ref Ref) []Refusal {
 // Hash is the hash of all objects: equal sets of changes, equal hashes. It costs
 // as much as there are objects that changed since it was last asked for.
 func (s *State) Hash() ID {
-	for sl := range s.dirty { // a sum does not depend on the order
+	for _, sl := range s.dirty { // a sum does not depend on the order
 		if !sl.hash.IsZero() {
 			s.sum.remove(sl.hash)
 			s.count--
 		}
+		s.open(sl)
 		if sl.hash = sl.digest(); !sl.hash.IsZero() {
 			s.sum.add(sl.hash)
 			s.count++
 		}
+		sl.dirty = false
+		s.trim()
 	}
-	clear(s.dirty)
+	s.dirty = s.dirty[:0]
 	return s.sum.id(s.count)
 }

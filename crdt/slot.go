@@ -34,16 +34,17 @@ const maxRefusals = 32
 
 // slot is everything that was ever said about one name.
 type slot struct {
-	ref      Ref
-	lines    []*lineage // in order of arrival; nothing may depend on it
-	refusals []Refusal  // latest first
-	held     int        // changes that wait for a higher level
-	view     *Object    // who has the name, or had it last; nil if nobody ever did
-	hash     ID         // of the slot, as it is in State.sum; zero if it is not there
+	ref Ref
+	// packed holds the contents while nothing was said since; else it is empty.
+	packed    string
+	*contents      // nil while the slot is at rest
+	hash      ID   // of the slot, as it is in State.sum; zero if it is not there
+	dirty     bool // hash is not that of the slot as it is now
+	listed    bool // in State.kinds
 }
 
 // incarnation finds an identity, or returns nil.
-func (sl *slot) incarnation(id ID) (line *lineage, gen int) {
+func (sl *contents) incarnation(id ID) (line *lineage, gen int) {
 	for _, l := range sl.lines {
 		for g, o := range l.gens {
 			if o.id == id {
@@ -54,7 +55,7 @@ func (sl *slot) incarnation(id ID) (line *lineage, gen int) {
 	return nil, 0
 }
 
-func (sl *slot) find(created ID) bool {
+func (sl *contents) find(created ID) bool {
 	return slices.ContainsFunc(sl.lines, func(l *lineage) bool { return l.root().id == created })
 }
 
@@ -65,7 +66,7 @@ func (r Refusal) compare(o Refusal) int {
 	return bytes.Compare(o.Change[:], r.Change[:])
 }
 
-func (sl *slot) refuse(r Refusal) Outcome {
+func (sl *contents) refuse(r Refusal) Outcome {
 	i, found := slices.BinarySearchFunc(sl.refusals, r, Refusal.compare)
 	if found {
 		return Repeated
@@ -78,7 +79,7 @@ func (sl *slot) refuse(r Refusal) Outcome {
 }
 
 // settle decides who holds the name, and tells each incarnation how it stands.
-func (sl *slot) settle() {
+func (sl *contents) settle() {
 	winner, losers := sl.contest()
 	for _, l := range sl.lines {
 		for g, o := range l.gens {
@@ -89,7 +90,7 @@ func (sl *slot) settle() {
 }
 
 // contest finds the live incarnation with the lowest (stamp, ID), and the others.
-func (sl *slot) contest() (winner *Object, losers []Loser) {
+func (sl *contents) contest() (winner *Object, losers []Loser) {
 	live := make([]*Object, 0, 4) // usually one, so that this stays on the stack
 	for _, l := range sl.lines {
 		for _, o := range l.gens {
@@ -122,7 +123,7 @@ func (o *Object) standing(holds, held bool, losers []Loser) *Object {
 }
 
 // holder returns who has the name; failing that, the deleted one that began last.
-func (sl *slot) holder() *Object {
+func (sl *contents) holder() *Object {
 	var last *Object
 	for _, l := range sl.lines {
 		for _, o := range l.gens {
@@ -138,7 +139,7 @@ func (sl *slot) holder() *Object {
 }
 
 // incarnations returns all that there is to see, in the order in which they began.
-func (sl *slot) incarnations() []*Object {
+func (sl *contents) incarnations() []*Object {
 	var all []*Object
 	for _, l := range sl.lines {
 		for _, o := range l.gens {

@@ -1,6 +1,7 @@
 package crdt
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -51,7 +52,9 @@ type State struct {
 	names map[string]string // one copy of each kind, namespace and step
 	sum   sum
 	count int // members of sum
-	dirty map[*slot]struct{}
+	dirty []*slot
+	// opened are the slots that are open; the others are packed.
+	opened openSlots
 }
 
 // NewState returns an empty state.
@@ -64,13 +67,13 @@ func NewState(cfg Config) (*State, error) {
 		limit = defaultMaxWaiting
 	}
 	return &State{
-		cfg:   cfg,
-		level: cfg.Level,
-		slots: map[Ref]*slot{},
-		kinds: map[string]*index{},
-		room:  newRoom(limit),
-		names: map[string]string{},
-		dirty: map[*slot]struct{}{},
+		cfg:    cfg,
+		level:  cfg.Level,
+		slots:  map[Ref]*slot{},
+		kinds:  map[string]*index{},
+		room:   newRoom(limit),
+		names:  map[string]string{},
+		opened: openSlots{limit: cmp.Or(cfg.Open, defaultOpen)},
 	}, nil
 }
 
@@ -86,6 +89,7 @@ func (s *State) Apply(c Change, id ID) Applied {
 	}
 	a.Released = s.release(sl, v.arrived)
 	s.refresh(sl)
+	s.trim()
 	return a
 }
 
@@ -289,6 +293,7 @@ func (s *State) slot(ref Ref) *slot {
 		sl = &slot{ref: ref}
 		s.slots[ref] = sl
 	}
+	s.open(sl)
 	return sl
 }
 
@@ -308,9 +313,10 @@ func (s *State) intern(name string) string {
 
 // refresh brings up to date what depends on the slot as a whole.
 func (s *State) refresh(sl *slot) {
-	had := sl.view != nil
 	sl.settle()
-	if sl.view != nil && !had {
+	sl.packed = ""
+	if sl.view != nil && !sl.listed {
+		sl.listed = true
 		x := s.kinds[sl.ref.Kind]
 		if x == nil {
 			x = &index{}
@@ -318,7 +324,10 @@ func (s *State) refresh(sl *slot) {
 		}
 		x.fresh = append(x.fresh, sl)
 	}
-	s.dirty[sl] = struct{}{}
+	if !sl.dirty {
+		sl.dirty = true
+		s.dirty = append(s.dirty, sl)
+	}
 }
 
 // Level returns the level that changes are folded at.
@@ -350,6 +359,7 @@ func (s *State) again(why cause) []Ref {
 		s.release(sl, v.arrived)
 		s.refresh(sl)
 		refs[sl.ref] = struct{}{}
+		s.trim()
 	}
 	return slices.SortedFunc(maps.Keys(refs), Ref.Compare)
 }

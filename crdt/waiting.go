@@ -115,7 +115,7 @@ func (s *State) ready(c *Change, coming map[ID]struct{}) bool {
 		return false
 	}
 	var line *lineage
-	if sl := s.slots[c.Object]; sl != nil {
+	if sl := s.at(c.Object); sl != nil {
 		line, _ = sl.incarnation(c.Incarnation)
 	}
 	for _, id := range append([]ID{c.Incarnation}, c.Parents...) {
