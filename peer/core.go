@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -32,6 +33,8 @@ type Config struct {
 	Ownership Ownership
 	// Seed feeds the only source of randomness. It must differ from start to start.
 	Seed uint64
+	// Warm is how many objects are kept at hand, decoded. Optional: 0 for what suits most.
+	Warm int
 	// HashAt reads the hash of a stored entry, when two logs disagree. Required.
 	HashAt func(crdt.ActorID, uint64) (crdt.ID, bool)
 }
@@ -85,6 +88,8 @@ func (c Config) validate() error {
 	}
 	return nil
 }
+
+func (c Config) warm() int { return cmp.Or(c.Warm, defaultWarm) }
 
 // Core is one peer's deterministic state machine. It is not safe for concurrent use:
 // one goroutine drives it.

@@ -104,7 +104,7 @@ func (f *effects) load(key string, raw []byte) error {
 // one that was deleted, or lost the name to a concurrent creation.
 func (e *engine) undoForeignLives(t *tracked) {
 	for _, id := range slices.Sorted(slices.Values(e.effects.lives[t.ref])) {
-		if t.snap != nil && t.snap.ID == id {
+		if t.snap() != nil && t.snap().ID == id {
 			continue
 		}
 		for _, name := range t.kind.Graph.Downward() {

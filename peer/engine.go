@@ -34,10 +34,15 @@ type engine struct {
 	stale bool
 	// health is what the probes of this machine last said, by identity and container.
 	health map[string]map[string]loops.Health
-	// moved are the pods whose address is not of their machine's prefix; routes is what
-	// follows from them and the machines, nil if it has to be computed anew.
-	moved   map[crdt.Ref]struct{}
-	routes  map[string]string
+	// moved are the machines, and the pods whose address is not of their machine's prefix,
+	// with what their routes depend on; routes is what follows, nil if it has to be computed
+	// anew.
+	moved  map[crdt.Ref][3]string
+	routes map[string]string
+	// atHand are the objects that are at hand and may be dropped, the longest first.
+	atHand  []*tracked
+	members map[string]string // machine name -> its topic, one copy of each
+	feed    feed
 	effects *effects
 	held    *ledger
 	// unswept: the machine may run what this peer knows nothing of.
@@ -55,10 +60,11 @@ type engine struct {
 // tracked is one object as the engine follows it.
 type tracked struct {
 	ref      crdt.Ref
-	kind     Kind
-	snap     *lifecycle.Object // nil when there is no such object (any more)
-	folded   *crdt.Object      // what snap was made of
-	memo     lifecycle.Memo
+	kind     *Kind
+	e        *engine
+	life     uint64          // the beginning of its identity; 0 if there is no such object (any more)
+	warm     *warm           // nil while it is at rest
+	waits    bool            // for being dropped, in engine.atHand
 	verdict  lifecycle.State // of the last evaluation; "" if nothing was looked at since a change
 	gone     bool            // deleted, and everything taken down
 	executor string          // as it was in that era
@@ -70,7 +76,6 @@ type tracked struct {
 	tries    map[string]*try
 	looked   map[string]time.Time // when steps with an interval were last done here
 	adopted  map[string]bool      // acting steps that this life of the peer has looked at
-	invalid  []api.Problem        // of a merge that does not run for that reason
 	queued   map[string]time.Time
 	parent   string          // the key of its parent, as in the index of children
 	again    map[string]bool // steps that are to decide once more
@@ -91,7 +96,7 @@ func newEngine(c *Core) *engine {
 		c: c, objects: map[crdt.Ref]*tracked{}, lists: map[string][]*lifecycle.Object{},
 		queued: map[crdt.Ref]bool{}, topics: index{}, placed: index{}, usage: map[string]lifecycle.Reservation{},
 		own: map[string]ownKind{}, reg: register(c.cfg.Kinds, nil, api.Builtin(), nil),
-		children: index{}, moved: map[crdt.Ref]struct{}{}, health: map[string]map[string]loops.Health{},
+		children: index{}, moved: map[crdt.Ref][3]string{}, members: map[string]string{}, health: map[string]map[string]loops.Health{},
 		effects: newEffects(), held: newLedger(), actions: map[uint64]*action{},
 	}
 }
@@ -102,7 +107,10 @@ func (e *engine) changed(ref crdt.Ref) {
 	if t == nil {
 		return
 	}
-	before := t.snap
+	var before *lifecycle.Object // of kinds that don't rest it is always at hand
+	if t.warm != nil {
+		before = t.warm.snap
+	}
 	e.refresh(t)
 	e.mark(ref)
 	if t.kind.Reservation == nil { // else only a change of what is reserved concerns others
@@ -111,12 +119,12 @@ func (e *engine) changed(ref crdt.Ref) {
 	switch {
 	case ref.Kind == "Machine":
 		e.wakeIndex(e.placed, ref.Name)
-	case ref.Kind == kindStep && otherSpec(before, t.snap):
+	case ref.Kind == kindStep && otherSpec(before, t.snap()):
 		e.stale = true
-	case ref.Kind == kindKind && otherSpec(before, t.snap):
+	case ref.Kind == kindKind && otherSpec(before, t.snap()):
 		e.define(t)
 	}
-	if was, is := e.routed(before), e.routed(t.snap); was != is {
+	if is := e.routed(t.snap()); e.moved[ref] != is {
 		e.reroute(t, is)
 	}
 }
@@ -146,16 +154,20 @@ func (e *engine) routed(o *lifecycle.Object) [3]string {
 // machine's prefix or came back to it, or of a machine, whose pods may all have.
 func (e *engine) reroute(t *tracked, now [3]string) {
 	if t.ref.Kind == "Machine" {
-		clear(e.moved)
 		for ref, pod := range e.objects {
-			if ref.Kind == "Pod" && e.routed(pod.snap) != [3]string{} {
-				e.moved[ref] = struct{}{}
+			if ref.Kind == "Pod" {
+				e.noteRouted(pod, e.routed(pod.snap()))
 			}
 		}
-	} else if delete(e.moved, t.ref); now != [3]string{} {
-		e.moved[t.ref] = struct{}{}
 	}
+	e.noteRouted(t, now)
 	e.routesChanged()
+}
+
+func (e *engine) noteRouted(t *tracked, now [3]string) {
+	if delete(e.moved, t.ref); now != [3]string{} {
+		e.moved[t.ref] = now
+	}
 }
 
 // routesChanged has this machine look at its routes again.
@@ -168,8 +180,8 @@ func (e *engine) routesChanged() {
 func (e *engine) movedPods() []*lifecycle.Object {
 	var pods []*lifecycle.Object
 	for ref := range e.moved { // sorted later, by address
-		if t := e.objects[ref]; t.snap != nil && !t.gone {
-			pods = append(pods, t.snap)
+		if t := e.objects[ref]; ref.Kind == "Pod" && t.life != 0 && !t.gone {
+			pods = append(pods, t.snap())
 		}
 	}
 	return pods
@@ -178,10 +190,10 @@ func (e *engine) movedPods() []*lifecycle.Object {
 // atHome reports whether the address is of the machine's prefix.
 func (e *engine) atHome(machine string, a netip.Addr) bool {
 	t := e.objects[crdt.Ref{Kind: "Machine", Name: machine}]
-	if t == nil || t.snap == nil {
+	if t == nil || t.snap() == nil {
 		return true
 	}
-	prefix, _ := t.snap.Field("status.prefix")
+	prefix, _ := t.snap().Field("status.prefix")
 	p, err := netip.ParsePrefix(unquote(prefix))
 	return err == nil && p.Contains(a)
 }
@@ -194,21 +206,21 @@ func (e *engine) track(ref crdt.Ref) *tracked {
 	if !ok {
 		return nil
 	}
-	t := &tracked{
-		ref: ref, kind: kind, running: map[string]*action{}, tries: map[string]*try{},
-		adopted: map[string]bool{}, queued: map[string]time.Time{}, feedback: map[string]lifecycle.Feedback{},
-	}
+	t := &tracked{e: e, ref: ref, kind: &kind}
 	e.objects[ref] = t
 	return t
 }
 
 // refresh takes a new snapshot of the folded object.
 func (e *engine) refresh(t *tracked) {
-	old := t.snap
-	t.snap = e.snapshot(t)
-	if (old == nil) != (t.snap == nil) || (old != nil && old.ID != t.snap.ID) {
-		t.tries, t.queued, t.feedback = map[string]*try{}, map[string]time.Time{}, map[string]lifecycle.Feedback{}
+	before := t.life
+	if t.life = 0; e.take(t) {
+		t.life = lifeOf(t.warm.folded)
 	}
+	if t.life != before {
+		t.tries, t.queued, t.feedback = nil, nil, nil
+	}
+	e.feed.changed(t)
 	e.lists[t.ref.Kind] = nil
 	e.account(t)
 	e.relate(t)
@@ -217,17 +229,17 @@ func (e *engine) refresh(t *tracked) {
 // account keeps what is placed and reserved on each machine up to date.
 func (e *engine) account(t *tracked) {
 	machine := ""
-	if t.snap != nil && !t.gone {
-		m, _ := t.snap.Field("status.machine")
+	if t.life != 0 && !t.gone {
+		m, _ := t.snap().Field("status.machine")
 		machine = unquote(m)
 	}
 	if machine != t.placed {
-		e.placed.remove(t.placed, t.ref)
-		e.placed.add(machine, t.ref)
+		e.placed.remove(t.placed, t)
+		e.placed.add(machine, t)
 	}
 	var now lifecycle.Reservation
 	if machine != "" && t.kind.Reservation != nil {
-		now = t.kind.Reservation(t.snap.Fields)
+		now = t.kind.Reservation(t.snap().Fields)
 	}
 	e.usage[t.placed] = e.usage[t.placed].Sub(t.reserved)
 	e.usage[machine] = e.usage[machine].Add(now)
@@ -249,18 +261,18 @@ func (e *engine) mark(ref crdt.Ref) {
 func (e *engine) wakeTopic(topic string) { e.wakeIndex(e.topics, topic) }
 
 func (e *engine) wakeIndex(ix index, topic string) {
-	for _, ref := range ix.sorted(topic) {
-		for _, try := range e.objects[ref].tries {
+	for _, t := range ix.sorted(topic) {
+		for _, try := range t.tries {
 			try.woken = true
 		}
-		e.mark(ref)
+		e.mark(t.ref)
 	}
 }
 
 // memberChanged: a machine is seen differently from here.
 func (e *engine) memberChanged(name string) {
 	e.eligible = nil
-	e.wakeTopic(memberTopic(name))
+	e.wakeTopic(e.memberTopic(name))
 	e.wakeTopic(kindTopic("members"))
 	e.wakeIndex(e.placed, name)
 	e.markUnsettled()
@@ -271,7 +283,7 @@ func (e *engine) memberChanged(name string) {
 func (e *engine) clusterChanged() {
 	e.eligible, e.routes = nil, nil
 	for _, t := range e.objects {
-		t.folded = nil // the names of machines in it may be others
+		t.warm = nil // the names of machines in it may be others
 		e.refresh(t)
 		e.mark(t.ref)
 	}
@@ -282,7 +294,7 @@ func (e *engine) clusterChanged() {
 // be another now.
 func (e *engine) markUnsettled() {
 	for ref, t := range e.objects {
-		if t.snap != nil && t.verdict != lifecycle.Converged {
+		if t.life != 0 && t.verdict != lifecycle.Converged {
 			e.mark(ref)
 		}
 	}
@@ -299,13 +311,12 @@ func (e *engine) list(kind string) []*lifecycle.Object {
 		return l
 	}
 	list := []*lifecycle.Object{}
-	for _, t := range e.objects {
-		if t.ref.Kind == kind && t.snap != nil && !t.gone {
-			list = append(list, t.snap)
-		}
+	for _, t := range e.tracked(kind) {
+		list = append(list, t.snap())
 	}
-	slices.SortFunc(list, func(a, b *lifecycle.Object) int { return a.Key.Compare(b.Key) })
-	e.lists[kind] = list
+	if !e.rests(kind) {
+		e.lists[kind] = list
+	}
 	return list
 }
 
@@ -371,7 +382,7 @@ func (e *engine) nextWake() time.Time { return e.wakes.next() }
 // to be complete enough to say that there is none.
 func (e *engine) ensureSelf() {
 	ref := e.selfRef()
-	if t := e.objects[ref]; t != nil && t.snap != nil {
+	if t := e.objects[ref]; t != nil && t.life != 0 {
 		return
 	}
 	if _, member := e.c.trust.ids[e.c.self.Name]; !member {

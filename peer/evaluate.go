@@ -15,7 +15,7 @@ func (e *engine) evaluate(t *tracked) {
 	e.undoForeignLives(t)
 	e.reap(t)
 	e.settleDeclarations(t)
-	if t.snap == nil {
+	if t.life == 0 {
 		e.setTopics(t, nil)
 		return
 	}
@@ -26,7 +26,7 @@ func (e *engine) evaluate(t *tracked) {
 	v := &view{c: e.c}
 	snap := e.derive(t, v)
 	eval := &e.eval
-	t.kind.Graph.Reevaluate(eval, &t.memo, snap, e.goal(t), e.env(t, snap))
+	t.kind.Graph.Reevaluate(eval, &t.hand().memo, snap, e.goal(t), e.env(t, snap))
 	wasGone := t.gone
 	t.verdict, t.gone = eval.Verdict, eval.Gone
 	e.noteQueued(t)
@@ -55,14 +55,14 @@ func (e *engine) evaluate(t *tracked) {
 // everybody, until it is gone.
 func (e *engine) concerns(t *tracked) bool {
 	self := e.c.self.Name
-	machine := e.machineOf(t.ref, t.snap)
-	if t.snap.Deleted || machine == self || e.executor(t) == self || len(t.running) > 0 || e.effects.any(t.snap.ID) {
+	machine := e.machineOf(t.ref, t.snap())
+	if t.snap().Deleted || machine == self || e.executor(t) == self || len(t.running) > 0 || e.effects.any(t.snap().ID) {
 		return true
 	}
-	if _, promised := e.held.byID[t.snap.ID]; promised {
+	if _, promised := e.held.byID[t.snap().ID]; promised {
 		return true
 	}
-	for _, r := range t.snap.Results {
+	for _, r := range t.snap().Results {
 		if r.Executor == self {
 			return true
 		}
@@ -86,8 +86,9 @@ func (e *engine) setGone(t *tracked, gone bool) {
 	t.gone = gone
 	e.wakeParent(t)
 	e.account(t) // what is gone reserves nothing
-	delete(e.health, t.snap.ID)
+	delete(e.health, t.snap().ID)
 	e.lists[t.ref.Kind] = nil
+	e.feed.changed(t)
 	if _, moved := e.moved[t.ref]; moved || t.ref.Kind == "Machine" {
 		e.routesChanged()
 	}
@@ -98,7 +99,7 @@ func (e *engine) setGone(t *tracked, gone bool) {
 
 // verdictOf is where an object stands, as this peer sees it.
 func (e *engine) verdictOf(t *tracked) lifecycle.State {
-	if t.verdict == "" && t.snap != nil {
+	if t.verdict == "" && t.life != 0 {
 		snap := e.derive(t, &view{c: e.c})
 		t.verdict = t.kind.Graph.Evaluate(snap, e.goal(t), e.env(t, snap)).Verdict
 	}
@@ -108,9 +109,9 @@ func (e *engine) verdictOf(t *tracked) lifecycle.State {
 // derive adds what the kind computes from other objects.
 func (e *engine) derive(t *tracked, v *view) *lifecycle.Object {
 	if t.kind.Derive == nil {
-		return t.snap
+		return t.snap()
 	}
-	return e.withDerived(t.snap, t.kind.Derive(t.snap, v))
+	return e.withDerived(t.snap(), t.kind.Derive(t.snap(), v))
 }
 
 func (e *engine) withDerived(o *lifecycle.Object, derived api.Fields) *lifecycle.Object {
@@ -120,10 +121,10 @@ func (e *engine) withDerived(o *lifecycle.Object, derived api.Fields) *lifecycle
 }
 
 func (e *engine) goal(t *tracked) string {
-	if t.snap.Deleted {
+	if t.snap().Deleted {
 		return lifecycle.Deleted
 	}
-	return t.kind.Goal(t.snap.Fields)
+	return t.kind.Goal(t.snap().Fields)
 }
 
 func (e *engine) env(t *tracked, snap *lifecycle.Object) lifecycle.Env {
@@ -158,7 +159,7 @@ func (e *engine) env(t *tracked, snap *lifecycle.Object) lifecycle.Env {
 // disk that is an older copy may have forgotten a promise: it is made again, if it can be.
 func (e *engine) adopts(t *tracked, name string) bool {
 	if step, ok := t.kind.Graph.Step(name); ok && step.Reserves {
-		_, held := e.held.byID[t.snap.ID]
+		_, held := e.held.byID[t.snap().ID]
 		return t.kind.Reservation != nil && !held
 	}
 	return !t.adopted[name]
@@ -183,18 +184,23 @@ func (e *engine) noteQueued(t *tracked) {
 		if s.State == lifecycle.StateDone || s.State == lifecycle.StateIdle {
 			delete(t.queued, s.Step)
 		} else if _, ok := t.queued[s.Step]; !ok && !s.Target {
-			t.queued[s.Step] = e.c.now
+			put(&t.queued, s.Step, e.c.now)
 		}
 	}
 }
 
 func (e *engine) setTopics(t *tracked, topics []string) {
-	for _, topic := range t.topics {
-		e.topics.remove(topic, t.ref)
+	slices.Sort(topics)
+	topics = slices.Compact(topics)
+	if slices.Equal(t.topics, topics) {
+		return
 	}
-	t.topics = topics
+	for _, topic := range t.topics {
+		e.topics.remove(topic, t)
+	}
+	t.topics = slices.Clone(topics)
 	for _, topic := range topics {
-		e.topics.add(topic, t.ref)
+		e.topics.add(topic, t)
 	}
 }
 
@@ -210,7 +216,7 @@ func (e *engine) consults(t *tracked) []string {
 			}
 		case lifecycle.StateWaiting, lifecycle.StateUndoing:
 			if name, ok := cutMachine(s.For); ok {
-				topics = append(topics, memberTopic(name))
+				topics = append(topics, e.memberTopic(name))
 			}
 		}
 	}

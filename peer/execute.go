@@ -36,7 +36,7 @@ func (e *engine) run(t *tracked, snap *lifecycle.Object, run lifecycle.Run, v *v
 		return
 	}
 	if run.Feedback {
-		t.feedback[run.Step.Name] = t.feedback[run.Step.Name].Note(run.Generation, e.c.now)
+		put(&t.feedback, run.Step.Name, t.feedback[run.Step.Name].Note(run.Generation, e.c.now))
 	}
 	delete(t.again, run.Step.Name)
 	switch {
@@ -59,7 +59,7 @@ func (e *engine) decide(t *tracked, snap *lifecycle.Object, run lifecycle.Run, v
 	out, err := run.Step.Decide(v, run.Inputs)
 	reg := e.outcome(t, run.Step, run.Reads, out, err)
 	if err == nil {
-		after := *t.snap
+		after := *t.snap()
 		after.Results = maps.Clone(snap.Results)
 		after.Results[run.Step.Name] = lifecycle.Result{Outputs: reg.Outputs}
 		if t.kind.Derive != nil {
@@ -75,7 +75,7 @@ func (e *engine) decide(t *tracked, snap *lifecycle.Object, run lifecycle.Run, v
 
 // outcome is the register of a finished attempt.
 func (e *engine) outcome(t *tracked, step *lifecycle.Step, reads [32]byte, out lifecycle.Outputs, err error) crdt.Register {
-	old := t.snap.Results[step.Name]
+	old := t.snap().Results[step.Name]
 	if err == nil {
 		delete(t.tries, step.Name)
 		return crdt.Register{Phase: crdt.PhaseDone, Reads: reads, Outputs: out, Failures: uint32(old.Failures)}
@@ -117,7 +117,7 @@ func (e *engine) blocked(t *tracked, step *lifecycle.Step) {
 	old := t.tries[step.Name]
 	if old == nil {
 		old = &try{}
-		t.tries[step.Name] = old
+		put(&t.tries, step.Name, old)
 	}
 	old.count++
 	old.woken = false
@@ -126,7 +126,7 @@ func (e *engine) blocked(t *tracked, step *lifecycle.Step) {
 
 // write appends a register, if anything in it is new.
 func (e *engine) write(t *tracked, step *lifecycle.Step, reg crdt.Register) {
-	old := t.snap.Results[step.Name]
+	old := t.snap().Results[step.Name]
 	reg.Executor = e.c.self.ID
 	same := lifecycle.Phase(reg.Phase) == old.Phase && reg.Reads == old.Reads && reg.Code == old.Code &&
 		reg.Message == old.Message && maps.Equal(reg.Outputs, old.Outputs) &&
@@ -179,25 +179,22 @@ func (e *engine) act(t *tracked, step *lifecycle.Step, run lifecycle.Run) {
 	}
 	e.lastID++
 	a := &action{
-		id: e.lastID, t: t, objectID: t.snap.ID, step: step, undo: run.Undo, stray: run.Stray,
+		id: e.lastID, t: t, objectID: t.snap().ID, step: step, undo: run.Undo, stray: run.Stray,
 		reads: run.Reads, inputs: run.Inputs, started: e.c.now,
 	}
 	if run.Undo {
-		a.inputs = e.effects.inputs(t.snap.ID, step.Name, run.Inputs)
+		a.inputs = e.effects.inputs(t.snap().ID, step.Name, run.Inputs)
 	} else if step.Undo != nil {
-		e.effects.note(e.c, t.ref, t.snap.ID, step.Name, run.Inputs)
+		e.effects.note(e.c, t.ref, t.snap().ID, step.Name, run.Inputs)
 	}
 	e.launch(a)
 }
 
 func (e *engine) launch(a *action) {
 	if a.step.Every > 0 && !a.undo {
-		if a.t.looked == nil {
-			a.t.looked = map[string]time.Time{}
-		}
-		a.t.looked[a.step.Name] = e.c.now
+		put(&a.t.looked, a.step.Name, e.c.now)
 	}
-	a.t.running[a.step.Name] = a
+	put(&a.t.running, a.step.Name, a)
 	e.actions[a.id] = a
 	e.c.out.Start = append(e.c.out.Start, Action{ID: a.id, Step: a.step, Undo: a.undo, Inputs: a.inputs, Timeout: a.step.Timeout})
 }
@@ -214,7 +211,7 @@ func (e *engine) startReport(t *tracked) time.Time {
 	var next time.Time
 	for _, step := range sortedKeys(t.running) {
 		a := t.running[step]
-		if a.reported || a.undo || a.stray || a.objectID != t.snap.ID {
+		if a.reported || a.undo || a.stray || a.objectID != t.snap().ID {
 			continue
 		}
 		if due := a.started.Add(reportAfter); due.After(e.c.now) {
@@ -222,7 +219,7 @@ func (e *engine) startReport(t *tracked) time.Time {
 			continue
 		}
 		a.reported = true
-		old := t.snap.Results[step]
+		old := t.snap().Results[step]
 		if old.Phase == lifecycle.PhaseDone && old.Reads == a.reads && old.Executor == e.c.self.Name {
 			continue // it only looks at what is there
 		}
@@ -243,20 +240,20 @@ func (e *engine) actionDone(d ActionDone) {
 	t := a.t
 	delete(t.running, a.step.Name)
 	e.mark(t.ref)
-	same := t.snap != nil && t.snap.ID == a.objectID
+	same := t.snap() != nil && t.snap().ID == a.objectID
 	switch {
 	case a.undo && a.canceled && d.Err != nil: // a person passed it over
 	case a.undo:
 		e.undone(a, d.Err, same)
 	case !same || (a.canceled && d.Err != nil):
 	default:
-		t.adopted[a.step.Name] = true
+		put(&t.adopted, a.step.Name, true)
 		e.finish(a, d)
 	}
 }
 
 func (e *engine) finish(a *action, d ActionDone) {
-	if a.step.Where == lifecycle.OnMachine && e.machineOf(a.t.ref, a.t.snap) != e.c.self.Name {
+	if a.step.Where == lifecycle.OnMachine && e.machineOf(a.t.ref, a.t.snap()) != e.c.self.Name {
 		return // it belongs elsewhere by now; what was made is taken back
 	}
 	if owns := (*lifecycle.Owns)(nil); errors.As(d.Err, &owns) {
@@ -276,7 +273,7 @@ func (e *engine) disowns(t *tracked, step *lifecycle.Step) bool {
 	if step.Manage != nil || step.Children == "" {
 		return step.Manage != nil
 	}
-	return len(e.childrenOf(api.Key(t.ref), t.snap.ID, t.kind.Graph.StepOwner(step.Name))) > 0
+	return len(e.childrenOf(api.Key(t.ref), t.snap().ID, t.kind.Graph.StepOwner(step.Name))) > 0
 }
 
 func (e *engine) undone(a *action, err error, same bool) {
@@ -304,10 +301,10 @@ func (e *engine) undone(a *action, err error, same bool) {
 // lost marks a step as failed because what it made is gone.
 func (e *engine) lost(l Lost) {
 	t, ok := e.objects[crdt.Ref(l.Key)]
-	if !ok || t.snap == nil || t.snap.ID != l.ID {
+	if !ok || t.snap() == nil || t.snap().ID != l.ID {
 		return
 	}
-	r := t.snap.Results[l.Step]
+	r := t.snap().Results[l.Step]
 	step, known := t.kind.Graph.Step(l.Step)
 	if !known || r.Executor != e.c.self.Name || r.Phase != lifecycle.PhaseDone || l.At.Before(r.Started) {
 		return
@@ -333,7 +330,7 @@ const calm = 10 * time.Minute
 // again has a step look at what it made.
 func (e *engine) again(a Again) {
 	t, ok := e.objects[crdt.Ref(a.Key)]
-	if !ok || t.snap == nil || (a.ID != "" && t.snap.ID != a.ID) {
+	if !ok || t.snap() == nil || (a.ID != "" && t.snap().ID != a.ID) {
 		return
 	}
 	delete(t.adopted, a.Step)

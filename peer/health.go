@@ -24,7 +24,7 @@ const readyStep = "ready"
 // probed keeps a report, and has the step ready decide again.
 func (e *engine) probed(p Probed) {
 	t, ok := e.objects[crdt.Ref(p.Key)]
-	if !ok || t.snap == nil || t.snap.ID != p.ID {
+	if !ok || t.snap() == nil || t.snap().ID != p.ID {
 		return
 	}
 	if e.health[p.ID] == nil {
@@ -39,10 +39,7 @@ func (e *engine) probed(p Probed) {
 
 // decideAgain has a step that decides look at what no field tells.
 func (e *engine) decideAgain(t *tracked, step string) {
-	if t.again == nil {
-		t.again = map[string]bool{}
-	}
-	t.again[step] = true
+	put(&t.again, step, true)
 	e.mark(t.ref)
 }
 
@@ -56,9 +53,9 @@ func (v *view) Health(id, container string) (loops.Health, bool) {
 // be changed.
 func (c *Core) Here() []*lifecycle.Object {
 	var list []*lifecycle.Object
-	for _, ref := range c.engine.placed.sorted(c.self.Name) {
-		if t := c.engine.objects[ref]; t.snap != nil && !t.gone {
-			list = append(list, t.snap)
+	for _, t := range c.engine.placed.sorted(c.self.Name) {
+		if o := t.shown(); o != nil {
+			list = append(list, o)
 		}
 	}
 	return list

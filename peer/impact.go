@@ -52,7 +52,7 @@ func (t *tally) note(what string) {
 }
 
 func (t *tally) add(c *Core, o *tracked) {
-	after := *o.snap
+	after := *o.snap()
 	folded, _ := c.journal.state.Object(o.ref)
 	after.Fields = t.next.kind.Effective(api.Fields(folded.Values()))
 	v := &planView{view: view{c: c}, pod: o.ref}
@@ -63,10 +63,10 @@ func (t *tally) add(c *Core, o *tracked) {
 		}
 		return c.engine.withDerived(obj, t.next.kind.Derive(obj, v))
 	}
-	before := *o.snap
-	for _, s := range t.next.kind.Graph.Plan(&before, &after, t.next.kind.Goal(after.Fields), c.engine.env(o, o.snap), v, derive) {
+	before := *o.snap()
+	for _, s := range t.next.kind.Graph.Plan(&before, &after, t.next.kind.Goal(after.Fields), c.engine.env(o, o.snap()), v, derive) {
 		h, hooked := t.next.hooks[s.Step]
-		_, ran := o.snap.Results[s.Step]
+		_, ran := o.snap().Results[s.Step]
 		switch {
 		case s.Action == "run" && hooked && h.NextRun && !ran && c.engine.editedAt(o.ref) < h.since:
 			t.note(s.Step + " runs with the next edit of")

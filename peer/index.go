@@ -9,33 +9,37 @@ import (
 )
 
 // index is a reverse index: topic -> objects.
-type index map[string]map[crdt.Ref]struct{}
+type index map[string]map[*tracked]struct{}
 
-func (ix index) add(topic string, ref crdt.Ref) {
+func (ix index) add(topic string, t *tracked) {
 	if topic == "" {
 		return
 	}
 	if ix[topic] == nil {
-		ix[topic] = map[crdt.Ref]struct{}{}
+		ix[topic] = map[*tracked]struct{}{}
 	}
-	ix[topic][ref] = struct{}{}
+	ix[topic][t] = struct{}{}
 }
 
-func (ix index) remove(topic string, ref crdt.Ref) {
-	delete(ix[topic], ref)
+func (ix index) remove(topic string, t *tracked) {
+	delete(ix[topic], t)
 	if len(ix[topic]) == 0 {
 		delete(ix, topic)
 	}
 }
 
 // sorted returns the objects of a topic in the order of their keys.
-func (ix index) sorted(topic string) []crdt.Ref {
-	refs := make([]crdt.Ref, 0, len(ix[topic]))
-	for ref := range ix[topic] {
-		refs = append(refs, ref)
+func (ix index) sorted(topic string) []*tracked {
+	list := make([]*tracked, 0, len(ix[topic]))
+	for t := range ix[topic] {
+		list = append(list, t)
 	}
-	slices.SortFunc(refs, compareRefs)
-	return refs
+	sortTracked(list)
+	return list
+}
+
+func sortTracked(list []*tracked) {
+	slices.SortFunc(list, func(a, b *tracked) int { return compareRefs(a.ref, b.ref) })
 }
 
 // wakeQueue orders the times at which objects want to be looked at. Times that no

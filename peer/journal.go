@@ -55,7 +55,7 @@ func newJournal(c *Core) (*journal, error) {
 		return nil, err
 	}
 	owners := c.cfg.Ownership.orTables()
-	state, err := crdt.NewState(crdt.Config{Level: Level, Owner: owners.Field, StepOwner: owners.Step, SpecOwner: owners.Spec, Parent: api.OwnerParent, Permits: c.trust.Permits})
+	state, err := crdt.NewState(crdt.Config{Level: Level, Owner: owners.Field, StepOwner: owners.Step, SpecOwner: owners.Spec, Parent: api.OwnerParent, Permits: c.trust.Permits, Open: c.cfg.warm()})
 	if err != nil {
 		return nil, err
 	}

@@ -40,19 +40,19 @@ func (e *engine) hold(t *tracked, _ lifecycle.Outputs) {
 	if t.kind.Reservation == nil {
 		return
 	}
-	r, old := t.kind.Reservation(t.snap.Fields), e.held.byID[t.snap.ID]
-	e.promise(t.snap.ID, r.Most(old))
+	r, old := t.kind.Reservation(t.snap().Fields), e.held.byID[t.snap().ID]
+	e.promise(t.snap().ID, r.Most(old))
 }
 
 // tighten lets go of what an object was given and no longer uses, now that it runs as
 // it should.
 func (e *engine) tighten(t *tracked) {
-	old, ok := e.held.byID[t.snap.ID]
+	old, ok := e.held.byID[t.snap().ID]
 	if !ok || t.kind.Reservation == nil || t.verdict != lifecycle.Converged || t.gone {
 		return
 	}
-	if r := t.kind.Reservation(t.snap.Fields); !r.Equal(old) && e.machineOf(t.ref, t.snap) == e.c.self.Name {
-		e.promise(t.snap.ID, r)
+	if r := t.kind.Reservation(t.snap().Fields); !r.Equal(old) && e.machineOf(t.ref, t.snap()) == e.c.self.Name {
+		e.promise(t.snap().ID, r)
 		e.wakeTopic(kindTopic("Pod"))
 	}
 }
@@ -72,13 +72,13 @@ func (e *engine) promise(id string, r lifecycle.Reservation) {
 // release strikes a promise out once the object is placed elsewhere or gone, and
 // nothing of it is left here.
 func (e *engine) release(t *tracked) {
-	if _, ok := e.held.byID[t.snap.ID]; !ok || e.effects.any(t.snap.ID) || len(t.running) > 0 {
+	if _, ok := e.held.byID[t.snap().ID]; !ok || e.effects.any(t.snap().ID) || len(t.running) > 0 {
 		return
 	}
-	if !t.gone && !t.snap.Deleted && e.machineOf(t.ref, t.snap) == e.c.self.Name {
+	if !t.gone && !t.snap().Deleted && e.machineOf(t.ref, t.snap()) == e.c.self.Name {
 		return
 	}
-	e.strike(t.snap.ID)
+	e.strike(t.snap().ID)
 }
 
 func (e *engine) strike(id string) {

@@ -21,12 +21,12 @@ const (
 // relate keeps the index of children, and has a parent look at a child that changed.
 func (e *engine) relate(t *tracked) {
 	parent := ""
-	if t.snap != nil {
-		parent = t.snap.Fields.String(parentObject)
+	if t.snap() != nil {
+		parent = t.snap().Fields.String(parentObject)
 	}
 	if parent != t.parent {
-		e.children.remove(t.parent, t.ref)
-		e.children.add(parent, t.ref)
+		e.children.remove(t.parent, t)
+		e.children.add(parent, t)
 		t.parent = parent
 	}
 	e.wakeParent(t)
@@ -42,9 +42,8 @@ func (e *engine) wakeParent(t *tracked) {
 // there, by key.
 func (e *engine) childrenOf(key api.Key, id, loop string) []*tracked {
 	var list []*tracked
-	for _, ref := range e.children.sorted(key.String()) {
-		t := e.objects[ref]
-		if t.snap != nil && !t.gone && t.snap.Fields.String(parentID) == id && e.madeBy(t) == loop {
+	for _, t := range e.children.sorted(key.String()) {
+		if t.life != 0 && !t.gone && t.snap().Fields.String(parentID) == id && e.madeBy(t) == loop {
 			list = append(list, t)
 		}
 	}
@@ -103,7 +102,7 @@ func (e *engine) removed(machine string) bool {
 // worstChild is the child that holds its parent up most.
 func (e *engine) worstChild(t *tracked, step string) (key string, verdict lifecycle.State) {
 	order := map[lifecycle.State]int{lifecycle.Converged: 1, lifecycle.Progressing: 2, lifecycle.Failed: 3, lifecycle.Blocked: 4}
-	for _, child := range e.childrenOf(api.Key(t.ref), t.snap.ID, t.kind.Graph.StepOwner(step)) {
+	for _, child := range e.childrenOf(api.Key(t.ref), t.snap().ID, t.kind.Graph.StepOwner(step)) {
 		if v := e.verdictOf(child); order[v] > order[verdict] {
 			key, verdict = api.Key(child.ref).String(), v
 		}
@@ -147,7 +146,7 @@ func (e *engine) setChildren(t *tracked, step *lifecycle.Step, children []lifecy
 		children[i].Fields = fields
 	}
 	e.settleDoubles(t, step)
-	for _, old := range e.childrenOf(api.Key(t.ref), t.snap.ID, t.kind.Graph.StepOwner(step.Name)) {
+	for _, old := range e.childrenOf(api.Key(t.ref), t.snap().ID, t.kind.Graph.StepOwner(step.Name)) {
 		if !slices.ContainsFunc(children, func(c lifecycle.Child) bool { return c.Key == api.Key(old.ref) }) {
 			children = append(children, lifecycle.Child{Key: api.Key(old.ref), Delete: true, Note: "its loop does not want it any more"})
 		}
@@ -170,7 +169,7 @@ func (e *engine) writeChild(t *tracked, step *lifecycle.Step, child lifecycle.Ch
 		current = api.Fields(old.Values())
 		ch.Incarnation, ch.Parents = old.ID(), old.Heads()
 	}
-	mine := current.String(parentObject) == api.Key(t.ref).String() && current.String(parentID) == t.snap.ID
+	mine := current.String(parentObject) == api.Key(t.ref).String() && current.String(parentID) == t.snap().ID
 	switch {
 	case exists && !mine:
 		return false, &lifecycle.Error{Code: api.AlreadyExists, Wait: true, Message: fmt.Sprintf(
@@ -197,7 +196,7 @@ func (e *engine) loopAuthor(t *tracked, step *lifecycle.Step) string {
 func (e *engine) childOps(t *tracked, child lifecycle.Child, current api.Fields, exists bool) []crdt.Op {
 	wanted := child.Fields.Clone()
 	wanted[parentObject] = api.Str(api.Key(t.ref).String())
-	wanted[parentID] = api.Str(t.snap.ID)
+	wanted[parentID] = api.Str(t.snap().ID)
 	wanted[parentSlot] = api.Int(child.Slot)
 	ops := opsOf(api.EditsForApply(current, wanted))
 	if !exists {
@@ -210,7 +209,7 @@ func (e *engine) childOps(t *tracked, child lifecycle.Child, current api.Fields,
 // while a partition kept them apart. One of each name holds it; the others never run.
 func (e *engine) settleDoubles(t *tracked, step *lifecycle.Step) (changed bool) {
 	author := e.loopAuthor(t, step)
-	for _, child := range e.childrenOf(api.Key(t.ref), t.snap.ID, t.kind.Graph.StepOwner(step.Name)) {
+	for _, child := range e.childrenOf(api.Key(t.ref), t.snap().ID, t.kind.Graph.StepOwner(step.Name)) {
 		holder, ok := e.c.journal.state.Object(child.ref)
 		if !ok {
 			continue
@@ -240,7 +239,7 @@ func (e *engine) deleteLife(ref crdt.Ref, id crdt.ID, author, note string) bool 
 // disown takes a managing step back: its children are deleted, and when none is left
 // the step is undone.
 func (e *engine) disown(t *tracked, run lifecycle.Run) {
-	left := e.childrenOf(api.Key(t.ref), t.snap.ID, t.kind.Graph.StepOwner(run.Step.Name))
+	left := e.childrenOf(api.Key(t.ref), t.snap().ID, t.kind.Graph.StepOwner(run.Step.Name))
 	for _, child := range left {
 		e.deleteChild(child, e.loopAuthor(t, run.Step), api.Key(t.ref).String()+" takes its children down")
 	}
@@ -259,16 +258,18 @@ func (e *engine) deleteChild(child *tracked, author, note string) {
 // somebody made while a partition kept the parent's deletion from them. A parent that
 // is not known here (yet) keeps its children.
 func (e *engine) reap(t *tracked) {
-	refs := e.children.sorted(api.Key(t.ref).String())
-	if len(refs) == 0 || e.executor(t) != e.c.self.Name {
+	if len(e.children) == 0 {
 		return
 	}
-	for _, ref := range refs {
-		child := e.objects[ref]
-		if child.snap == nil || child.snap.Deleted {
+	children := e.children.sorted(api.Key(t.ref).String())
+	if len(children) == 0 || e.executor(t) != e.c.self.Name {
+		return
+	}
+	for _, child := range children {
+		if child.snap() == nil || child.snap().Deleted {
 			continue
 		}
-		if o, ok := e.c.journal.state.Object(ref); ok && e.over(t.ref, child.snap.Fields.String(parentID)) {
+		if o, ok := e.c.journal.state.Object(child.ref); ok && e.over(t.ref, child.snap().Fields.String(parentID)) {
 			e.deleteChild(child, o.Creator(), api.Key(t.ref).String()+" is gone")
 		}
 	}

@@ -114,10 +114,10 @@ func checkKind(f api.Fields) []api.Problem {
 // define takes over what a Kind object says.
 func (e *engine) define(t *tracked) {
 	e.stale = true
-	if t.snap == nil {
+	if t.snap() == nil {
 		return
 	}
-	if own, ok := defineOwn(t.snap); ok {
+	if own, ok := defineOwn(t.snap()); ok {
 		e.own[own.table.Name] = own
 	}
 }
@@ -126,8 +126,8 @@ func (e *engine) define(t *tracked) {
 func (e *engine) applicants() []applicant {
 	var all []applicant
 	for _, t := range e.objects {
-		if (t.ref.Kind == kindKind || t.ref.Kind == kindStep) && t.snap != nil {
-			all = append(all, applicant{t.snap, e.bornAt(t.ref)})
+		if (t.ref.Kind == kindKind || t.ref.Kind == kindStep) && t.snap() != nil {
+			all = append(all, applicant{t.snap(), e.bornAt(t.ref)})
 		}
 	}
 	return all
@@ -165,8 +165,8 @@ func (e *engine) recompose(name string) {
 		if t.ref.Kind != name {
 			continue
 		}
-		if t.kind = kind; own {
-			t.folded = nil // its defaults may be others now
+		if t.kind = &kind; own {
+			t.warm = nil // its defaults may be others now
 		}
 		e.mark(t.ref)
 	}
@@ -195,7 +195,7 @@ func (e *engine) tables(own map[string]ownKind, fresh []applicant) *api.Catalog 
 // alive reports whether the Kind that defines a kind is there and not deleted.
 func (e *engine) alive(name string) bool {
 	t := e.objects[crdt.Ref(api.KindObject(name))]
-	return t != nil && t.snap != nil && !t.snap.Deleted
+	return t != nil && t.snap() != nil && !t.snap().Deleted
 }
 
 // Catalog holds the tables of all kinds that there are.

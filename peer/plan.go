@@ -44,9 +44,9 @@ func (c *Core) planOne(p *ObjectPlan, next preview, edit Edit, ch crdt.Change) {
 	e, kind := c.engine, next.kinds[ch.Object.Kind].kind
 	t := e.objects[ch.Object]
 	if t == nil {
-		t = &tracked{ref: ch.Object, kind: kind, running: map[string]*action{}}
+		t = &tracked{e: e, ref: ch.Object, kind: &kind}
 	}
-	before := t.snap
+	before := t.snap()
 	if before == nil || outcomeIsNew(p.Outcome) {
 		before = &lifecycle.Object{Key: edit.Key, ID: "new", Fields: api.Fields{}, Results: map[string]lifecycle.Result{}}
 	}

@@ -144,7 +144,7 @@ func (e *engine) changeable(p preview, key api.Key) *api.Error {
 			bad = append(bad, api.Key(t.ref).String())
 			first = append(first, problems[0].String())
 		}
-		for step, r := range t.snap.Results {
+		for step, r := range t.snap().Results {
 			old, acts := t.kind.Graph.Step(step)
 			if _, kept := next.Graph.Step(step); !kept && acts && old.Undo != nil && r.Phase != lifecycle.PhaseNever && r.Phase != lifecycle.PhaseUndone {
 				return api.Errorf(api.Invalid, "%s can't do without the step %s, which has to be taken back first: %s has done it; delete the objects, or keep the step", key, step, api.Key(t.ref))

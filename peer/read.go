@@ -26,7 +26,7 @@ func (c *Core) Self() Machine { return c.self }
 // See returns one object. Reading has no effect.
 func (c *Core) See(key api.Key) (Seen, bool) {
 	t, ok := c.engine.objects[crdt.Ref(key)]
-	if !ok || t.snap == nil {
+	if !ok || t.snap() == nil {
 		return Seen{}, false
 	}
 	s := c.see(t)
@@ -34,12 +34,12 @@ func (c *Core) See(key api.Key) (Seen, bool) {
 }
 
 func (c *Core) see(t *tracked) Seen {
-	snap := t.snap
+	snap := t.snap()
 	if t.kind.Derive != nil {
-		snap = c.engine.withDerived(t.snap, t.kind.Derive(t.snap, &view{c: c}))
+		snap = c.engine.withDerived(t.snap(), t.kind.Derive(t.snap(), &view{c: c}))
 	}
 	folded, _ := c.journal.state.Object(t.ref)
-	return Seen{Invalid: t.invalid, Object: snap, Folded: folded, Graph: t.kind.Graph, Eval: t.kind.Graph.Evaluate(snap, c.engine.goal(t), c.engine.env(t, snap))}
+	return Seen{Invalid: t.hand().invalid, Object: snap, Folded: folded, Graph: t.kind.Graph, Eval: t.kind.Graph.Evaluate(snap, c.engine.goal(t), c.engine.env(t, snap))}
 }
 
 // List returns the objects of a kind, or of all kinds for "", sorted by key. Those
@@ -47,7 +47,7 @@ func (c *Core) see(t *tracked) Seen {
 func (c *Core) List(kind string) []Seen {
 	var seen []Seen
 	for _, t := range c.engine.objects {
-		if t.snap == nil || (kind != "" && t.ref.Kind != kind) {
+		if t.life == 0 || (kind != "" && t.ref.Kind != kind) {
 			continue
 		}
 		if s := c.see(t); !s.Eval.Gone {
@@ -91,8 +91,8 @@ func (c *Core) Members() []MemberInfo {
 			Machine: m, Alive: c.members.alive(m.ID), Connected: r.connected || m.ID == c.self.ID, Since: r.since,
 			Voter: c.voting.lists(m.ID), Reserved: c.engine.reserved(m.Name, crdt.Ref{}),
 		}
-		for ref := range c.engine.placed[m.Name] {
-			if t := c.engine.objects[ref]; t.snap != nil && !t.gone {
+		for t := range c.engine.placed[m.Name] {
+			if t.life != 0 && !t.gone {
 				info.Pods++
 			}
 		}
@@ -203,10 +203,8 @@ func (c *Core) CutOf(id crdt.MachineID) crdt.Heads {
 
 // ByID finds a live object by its identity.
 func (c *Core) ByID(id string) (*lifecycle.Object, bool) {
-	for _, t := range c.engine.objects {
-		if t.snap != nil && t.snap.ID == id {
-			return t.snap, true
-		}
+	if t := c.engine.byID(id); t != nil {
+		return t.snap(), true
 	}
 	return nil, false
 }

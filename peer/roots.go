@@ -26,8 +26,8 @@ type Roots struct {
 // Placed lists the objects that are placed on this machine, sorted.
 func (c *Core) Placed() []api.Key {
 	var keys []api.Key
-	for _, ref := range c.engine.placed.sorted(c.self.Name) {
-		keys = append(keys, api.Key(ref))
+	for _, t := range c.engine.placed.sorted(c.self.Name) {
+		keys = append(keys, api.Key(t.ref))
 	}
 	return keys
 }

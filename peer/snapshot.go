@@ -14,51 +14,48 @@ import (
 
 // snapshot turns the folded object into what the lifecycle engine reads. What is as it
 // was in the snapshot before is shared with it: nearly every change is of one result.
-func (e *engine) snapshot(t *tracked) *lifecycle.Object {
-	o, ok := e.c.journal.state.Object(t.ref)
-	old, folded := t.snap, t.folded
-	if t.folded = o; !ok {
-		return nil
-	}
-	snap := &lifecycle.Object{Key: api.Key(t.ref), Rev: o.Number(), Deleted: o.Deleted()}
-	if old == nil || folded == nil || folded.ID() != o.ID() {
-		snap.ID, snap.Fields = shortID(o), t.kind.Effective(e.spec(t, o))
+func (e *engine) snapshot(t *tracked, o *crdt.Object, old *warm) *warm {
+	w := &warm{folded: o}
+	w.snap = &lifecycle.Object{Key: api.Key(t.ref), Rev: o.Number(), Deleted: o.Deleted()}
+	if old == nil || old.folded.ID() != o.ID() {
+		w.snap.ID, w.snap.Fields = shortID(o), t.kind.Effective(e.spec(t, o, w))
 		registers := o.Registers()
-		snap.Results = make(map[string]lifecycle.Result, len(registers))
+		w.snap.Results = make(map[string]lifecycle.Result, len(registers))
 		for step, r := range registers {
-			snap.Results[step] = e.result(&r)
+			w.snap.Results[step] = e.result(&r)
 		}
-		return snap
+		return w
 	}
-	snap.ID, snap.Fields, snap.Results = old.ID, old.Fields, old.Results
-	if !o.SameFields(folded) {
-		snap.Fields = t.kind.Effective(e.spec(t, o))
+	w.memo, w.invalid = old.memo, old.invalid
+	w.snap.ID, w.snap.Fields, w.snap.Results = old.snap.ID, old.snap.Fields, old.snap.Results
+	if !o.SameFields(old.folded) {
+		w.snap.Fields = t.kind.Effective(e.spec(t, o, w))
 	}
 	shared := true
-	o.RegistersSince(folded, func(step string, r *crdt.Register) {
+	o.RegistersSince(old.folded, func(step string, r *crdt.Register) {
 		if shared {
-			snap.Results, shared = maps.Clone(old.Results), false
+			w.snap.Results, shared = maps.Clone(old.snap.Results), false
 		}
 		if r == nil {
-			delete(snap.Results, step)
+			delete(w.snap.Results, step)
 		} else {
-			snap.Results[step] = e.result(r)
+			w.snap.Results[step] = e.result(r)
 		}
 	})
-	return snap
+	return w
 }
 
 // spec is what the object runs by. Concurrent edits may merge into a spec that is not
 // valid: then the last valid one of those that were merged goes on, until somebody
 // settles it.
-func (e *engine) spec(t *tracked, o *crdt.Object) api.Fields {
+func (e *engine) spec(t *tracked, o *crdt.Object, w *warm) api.Fields {
 	merged := api.Fields(o.Values())
-	t.invalid = nil
+	w.invalid = nil
 	heads := o.Heads()
 	if len(heads) < 2 || t.kind.Validate == nil {
 		return merged
 	}
-	if t.invalid = t.kind.Validate(merged); len(t.invalid) == 0 {
+	if w.invalid = t.kind.Validate(merged); len(w.invalid) == 0 {
 		return merged
 	}
 	slices.SortFunc(heads, func(a, b crdt.ID) int {

@@ -14,7 +14,7 @@ func (e *engine) awaitsSweep(t *tracked, run lifecycle.Run) bool {
 	if !e.unswept || run.Undo || t.kind.Reservation == nil {
 		return false
 	}
-	return run.Step.Reserves || run.Step.Undo != nil && !e.effects.has(t.snap.ID, run.Step.Name)
+	return run.Step.Reserves || run.Step.Undo != nil && !e.effects.has(t.snap().ID, run.Step.Name)
 }
 
 // swept counts what runs, and begins with what waited.

@@ -25,7 +25,7 @@ func (v *view) Now() time.Time { return v.c.now }
 func (v *view) Random() uint64 { return v.c.rand() }
 
 func (v *view) Member(machine string) lifecycle.Member {
-	v.topics = append(v.topics, memberTopic(machine))
+	v.topics = append(v.topics, v.c.engine.memberTopic(machine))
 	return v.c.memberView(machine)
 }
 
@@ -38,10 +38,10 @@ func (v *view) Objects(kind string) []*lifecycle.Object { return v.c.engine.list
 
 func (v *view) Object(key api.Key) (*lifecycle.Object, bool) {
 	t, ok := v.c.engine.objects[crdt.Ref(key)]
-	if !ok || t.snap == nil {
+	if !ok || t.snap() == nil {
 		return nil, false
 	}
-	return t.snap, true
+	return t.snap(), true
 }
 
 func (v *view) Reserved(machine string, except api.Key) lifecycle.Reservation {
@@ -68,6 +68,13 @@ func (v *view) WakeAt(t time.Time) { v.wake = earliest(v.wake, t) }
 
 // Topics of the reverse index: what an object waits for, and is looked at again
 // when it changes.
-func memberTopic(machine string) string { return "member/" + machine }
+func (e *engine) memberTopic(machine string) string {
+	topic, ok := e.members[machine]
+	if !ok {
+		topic = "member/" + machine
+		e.members[machine] = topic
+	}
+	return topic
+}
 
 func kindTopic(kind string) string { return "kind/" + kind }
