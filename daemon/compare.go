@@ -10,22 +10,17 @@ import (
 
 // compare finds what is other than in the last view. An object that changed is another
 // object, so pointers tell.
-func (f *follower) compare(now view) service.Change {
+func (f *follower) compare(now view, pods podChanges) service.Change {
 	c := service.Change{Synced: now.synced}
-	pods := changed(f.seen.pods, now.pods)
-	if f.recheck {
-		pods = now.pods
-	}
-	for _, o := range pods {
-		f.host.note(o)
-		p := f.entry(o)
+	for _, p := range pods.entries {
 		if old, ok := f.directory.Pod(p.Key); !ok || !reflect.DeepEqual(old, p) {
 			c.Pods = append(c.Pods, p)
 		}
 	}
-	for _, o := range gone(f.seen.pods, now.pods) {
-		f.host.drop(o.Key)
-		c.GonePods = append(c.GonePods, nameOf(o))
+	for _, k := range pods.gone {
+		if _, known := f.directory.Pod(k); known {
+			c.GonePods = append(c.GonePods, k)
+		}
 	}
 	for _, o := range changed(f.seen.services, now.services) {
 		c.Services = append(c.Services, loops.ServiceEntry(o))

@@ -73,10 +73,9 @@ func (f *follower) endDrains() {
 }
 
 func (f *follower) byID(podID string) (netip.Addr, service.Key, bool) {
-	for _, o := range f.seen.pods {
-		if o.ID == podID {
-			p, ok := f.directory.Pod(nameOf(o))
-			return p.Address, p.Key, ok && p.Address.IsValid()
+	for _, p := range f.directory.Pods() {
+		if p.ID == podID {
+			return p.Address, p.Key, p.Address.IsValid()
 		}
 	}
 	return netip.Addr{}, service.Key{}, false

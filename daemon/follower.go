@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/loops"
 	"starling.dev/starling/netstack/linux/hostports"
@@ -49,9 +50,17 @@ type follower struct {
 
 // view is what the core showed last. Objects and slices of the core never change.
 type view struct {
-	pods, services, machines, allows []*lifecycle.Object
-	silent                           map[string]bool
-	synced                           bool
+	services, machines, allows []*lifecycle.Object
+	silent                     map[string]bool
+	synced                     bool
+	// version is that of the pods, of which only what changed is looked at.
+	version uint64
+}
+
+// podChanges are the pods that changed since the last view.
+type podChanges struct {
+	entries []service.Pod
+	gone    []service.Key
 }
 
 const (
@@ -130,8 +139,10 @@ func (f *follower) step(ctx context.Context) error {
 func (f *follower) stepLocked(ctx context.Context) error {
 	f.enforced = false
 	now := view{silent: map[string]bool{}}
+	var pods podChanges
 	err := f.query(ctx, func(c *peer.Core) {
-		now.pods, now.services, now.machines = c.Objects("Pod"), c.Objects("Service"), c.Objects("Machine")
+		pods = f.changedPods(c, &now)
+		now.services, now.machines = c.Objects("Service"), c.Objects("Machine")
 		now.allows = c.Objects("Allow")
 		now.synced = c.Synced()
 		for _, m := range c.Members() {
@@ -141,8 +152,7 @@ func (f *follower) stepLocked(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.endDrains()
-	change := f.compare(now)
+	change := f.compare(now, pods)
 	departed := f.addressesOf(change.GonePods)
 	f.seen, f.recheck = now, false
 	effect := f.directory.Update(change)
@@ -156,6 +166,35 @@ func (f *follower) stepLocked(ctx context.Context) error {
 		return err
 	}
 	return f.forget(effect, departed)
+}
+
+// changedPods reads the pods that changed since the last view; all of them if draining is
+// other than before.
+func (f *follower) changedPods(c *peer.Core, now *view) (pods podChanges) {
+	f.endDrains()
+	since := f.seen.version
+	if f.recheck {
+		since = 0
+	}
+	here := map[service.Key]bool{}
+	version, all := c.Changes("Pod", since, func(k api.Key, o *lifecycle.Object) {
+		key := service.Key{Namespace: k.Namespace, Name: k.Name}
+		if o == nil {
+			pods.gone = append(pods.gone, key)
+			return
+		}
+		here[key] = true
+		pods.entries = append(pods.entries, f.entry(o))
+	})
+	if all {
+		for _, p := range f.directory.Pods() {
+			if !here[p.Key] {
+				pods.gone = append(pods.gone, p.Key)
+			}
+		}
+	}
+	now.version = version
+	return pods
 }
 
 // apply brings the kernel's table in step.

@@ -97,7 +97,7 @@ func newEngine(c *Core) *engine {
 		queued: map[crdt.Ref]bool{}, topics: index{}, placed: index{}, usage: map[string]lifecycle.Reservation{},
 		own: map[string]ownKind{}, reg: register(c.cfg.Kinds, nil, api.Builtin(), nil),
 		children: index{}, moved: map[crdt.Ref][3]string{}, members: map[string]string{}, health: map[string]map[string]loops.Health{},
-		effects: newEffects(), held: newLedger(), actions: map[uint64]*action{},
+		feed: feed{base: c.cfg.Seed >> 2}, effects: newEffects(), held: newLedger(), actions: map[uint64]*action{},
 	}
 }
 

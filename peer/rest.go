@@ -132,7 +132,8 @@ func (e *engine) byID(id string) *tracked {
 // feedLength is how many of the latest changes are remembered for those who follow.
 const feedLength = 8192
 
-// feed lists the objects that changed lately, in order: the version of the first is base.
+// feed lists the objects that changed lately, in order. base counts those before, from a
+// number that no other life of the peer is near.
 type feed struct {
 	base uint64
 	list []*tracked
