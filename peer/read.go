@@ -137,7 +137,7 @@ func (c *Core) Heard(machine string) time.Time {
 // due since then has not begun, or not ended. It is zero for an object that is not there.
 func (c *Core) Changed(key api.Key) (at time.Time) {
 	t, ok := c.engine.objects[crdt.Ref(key)]
-	if !ok || t.snap == nil {
+	if !ok || t.life == 0 {
 		return at
 	}
 	if o, ok := c.journal.state.Object(t.ref); ok {
@@ -145,7 +145,7 @@ func (c *Core) Changed(key api.Key) (at time.Time) {
 			at = later(at, time.UnixMilli(crdt.Millis(r.HLC)))
 		}
 	}
-	for _, r := range t.snap.Results {
+	for _, r := range t.snap().Results {
 		at = later(at, later(r.Started, r.Finished))
 	}
 	return at
