@@ -180,15 +180,18 @@ func (f *follower) changedPods(c *peer.Core, now *view) (pods podChanges) {
 	version, all := c.Changes("Pod", since, func(k api.Key, o *lifecycle.Object) {
 		key := service.Key{Namespace: k.Namespace, Name: k.Name}
 		if o == nil {
+			f.host.drop(k)
 			pods.gone = append(pods.gone, key)
 			return
 		}
 		here[key] = true
+		f.host.note(o)
 		pods.entries = append(pods.entries, f.entry(o))
 	})
 	if all {
 		for _, p := range f.directory.Pods() {
 			if !here[p.Key] {
+				f.host.drop(api.Key{Kind: "Pod", Namespace: p.Key.Namespace, Name: p.Key.Name})
 				pods.gone = append(pods.gone, p.Key)
 			}
 		}
