@@ -32,6 +32,7 @@ type Runtime interface {
 	// Discard removes one image, unless something needs it; Prune all that nothing needs.
 	Discard(ctx context.Context, ref string) (oci.Image, error)
 	Prune(ctx context.Context) ([]oci.Image, error)
+	Usage(ctx context.Context) ([]oci.Usage, error)
 }
 
 // Network is what the server needs of the machine's network.

@@ -3542,6 +3542,195 @@ func (x *ImagesResponse) GetView() *View {
 	return nil
 }
 
+type TopRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	WindowMs      int64                  `protobuf:"varint,1,opt,name=window_ms,json=windowMs,proto3" json:"window_ms,omitempty"` // how long to measure; 0: a second
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TopRequest) Reset() {
+	*x = TopRequest{}
+	mi := &file_starling_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TopRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TopRequest) ProtoMessage() {}
+
+func (x *TopRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TopRequest.ProtoReflect.Descriptor instead.
+func (*TopRequest) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *TopRequest) GetWindowMs() int64 {
+	if x != nil {
+		return x.WindowMs
+	}
+	return 0
+}
+
+// ContainerUsage is what a container uses, beside its limits (0: none).
+type ContainerUsage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Container     string                 `protobuf:"bytes,2,opt,name=container,proto3" json:"container,omitempty"`
+	Machine       string                 `protobuf:"bytes,3,opt,name=machine,proto3" json:"machine,omitempty"`
+	CpuMilli      int64                  `protobuf:"varint,4,opt,name=cpu_milli,json=cpuMilli,proto3" json:"cpu_milli,omitempty"`
+	CpuLimitMilli int64                  `protobuf:"varint,5,opt,name=cpu_limit_milli,json=cpuLimitMilli,proto3" json:"cpu_limit_milli,omitempty"`
+	Memory        int64                  `protobuf:"varint,6,opt,name=memory,proto3" json:"memory,omitempty"`
+	MemoryLimit   int64                  `protobuf:"varint,7,opt,name=memory_limit,json=memoryLimit,proto3" json:"memory_limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ContainerUsage) Reset() {
+	*x = ContainerUsage{}
+	mi := &file_starling_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContainerUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContainerUsage) ProtoMessage() {}
+
+func (x *ContainerUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContainerUsage.ProtoReflect.Descriptor instead.
+func (*ContainerUsage) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *ContainerUsage) GetKey() *Key {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *ContainerUsage) GetContainer() string {
+	if x != nil {
+		return x.Container
+	}
+	return ""
+}
+
+func (x *ContainerUsage) GetMachine() string {
+	if x != nil {
+		return x.Machine
+	}
+	return ""
+}
+
+func (x *ContainerUsage) GetCpuMilli() int64 {
+	if x != nil {
+		return x.CpuMilli
+	}
+	return 0
+}
+
+func (x *ContainerUsage) GetCpuLimitMilli() int64 {
+	if x != nil {
+		return x.CpuLimitMilli
+	}
+	return 0
+}
+
+func (x *ContainerUsage) GetMemory() int64 {
+	if x != nil {
+		return x.Memory
+	}
+	return 0
+}
+
+func (x *ContainerUsage) GetMemoryLimit() int64 {
+	if x != nil {
+		return x.MemoryLimit
+	}
+	return 0
+}
+
+type TopResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Containers    []*ContainerUsage      `protobuf:"bytes,1,rep,name=containers,proto3" json:"containers,omitempty"`
+	View          *View                  `protobuf:"bytes,2,opt,name=view,proto3" json:"view,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TopResponse) Reset() {
+	*x = TopResponse{}
+	mi := &file_starling_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TopResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TopResponse) ProtoMessage() {}
+
+func (x *TopResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TopResponse.ProtoReflect.Descriptor instead.
+func (*TopResponse) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *TopResponse) GetContainers() []*ContainerUsage {
+	if x != nil {
+		return x.Containers
+	}
+	return nil
+}
+
+func (x *TopResponse) GetView() *View {
+	if x != nil {
+		return x.View
+	}
+	return nil
+}
+
 type DoctorRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -3550,7 +3739,7 @@ type DoctorRequest struct {
 
 func (x *DoctorRequest) Reset() {
 	*x = DoctorRequest{}
-	mi := &file_starling_proto_msgTypes[49]
+	mi := &file_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3562,7 +3751,7 @@ func (x *DoctorRequest) String() string {
 func (*DoctorRequest) ProtoMessage() {}
 
 func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[49]
+	mi := &file_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3575,7 +3764,7 @@ func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorRequest.ProtoReflect.Descriptor instead.
 func (*DoctorRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{49}
+	return file_starling_proto_rawDescGZIP(), []int{52}
 }
 
 type Finding struct {
@@ -3589,7 +3778,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_starling_proto_msgTypes[50]
+	mi := &file_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3601,7 +3790,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[50]
+	mi := &file_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3614,7 +3803,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{50}
+	return file_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Finding) GetWhat() string {
@@ -3648,7 +3837,7 @@ type DoctorResponse struct {
 
 func (x *DoctorResponse) Reset() {
 	*x = DoctorResponse{}
-	mi := &file_starling_proto_msgTypes[51]
+	mi := &file_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3660,7 +3849,7 @@ func (x *DoctorResponse) String() string {
 func (*DoctorResponse) ProtoMessage() {}
 
 func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[51]
+	mi := &file_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3673,7 +3862,7 @@ func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorResponse.ProtoReflect.Descriptor instead.
 func (*DoctorResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{51}
+	return file_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DoctorResponse) GetFindings() []*Finding {
@@ -3698,7 +3887,7 @@ type DebugRequest struct {
 
 func (x *DebugRequest) Reset() {
 	*x = DebugRequest{}
-	mi := &file_starling_proto_msgTypes[52]
+	mi := &file_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3710,7 +3899,7 @@ func (x *DebugRequest) String() string {
 func (*DebugRequest) ProtoMessage() {}
 
 func (x *DebugRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[52]
+	mi := &file_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3723,7 +3912,7 @@ func (x *DebugRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugRequest.ProtoReflect.Descriptor instead.
 func (*DebugRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{52}
+	return file_starling_proto_rawDescGZIP(), []int{55}
 }
 
 type DebugResponse struct {
@@ -3737,7 +3926,7 @@ type DebugResponse struct {
 
 func (x *DebugResponse) Reset() {
 	*x = DebugResponse{}
-	mi := &file_starling_proto_msgTypes[53]
+	mi := &file_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3749,7 +3938,7 @@ func (x *DebugResponse) String() string {
 func (*DebugResponse) ProtoMessage() {}
 
 func (x *DebugResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[53]
+	mi := &file_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3762,7 +3951,7 @@ func (x *DebugResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugResponse.ProtoReflect.Descriptor instead.
 func (*DebugResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{53}
+	return file_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DebugResponse) GetStateHash() string {
@@ -3796,7 +3985,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_starling_proto_msgTypes[54]
+	mi := &file_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3808,7 +3997,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[54]
+	mi := &file_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3821,7 +4010,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{54}
+	return file_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *AttachRequest) GetLoop() string {
@@ -3865,7 +4054,7 @@ type LoopStep struct {
 
 func (x *LoopStep) Reset() {
 	*x = LoopStep{}
-	mi := &file_starling_proto_msgTypes[55]
+	mi := &file_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3877,7 +4066,7 @@ func (x *LoopStep) String() string {
 func (*LoopStep) ProtoMessage() {}
 
 func (x *LoopStep) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[55]
+	mi := &file_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3890,7 +4079,7 @@ func (x *LoopStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoopStep.ProtoReflect.Descriptor instead.
 func (*LoopStep) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{55}
+	return file_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *LoopStep) GetName() string {
@@ -4042,7 +4231,7 @@ type StepCall struct {
 
 func (x *StepCall) Reset() {
 	*x = StepCall{}
-	mi := &file_starling_proto_msgTypes[56]
+	mi := &file_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4054,7 +4243,7 @@ func (x *StepCall) String() string {
 func (*StepCall) ProtoMessage() {}
 
 func (x *StepCall) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[56]
+	mi := &file_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4067,7 +4256,7 @@ func (x *StepCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepCall.ProtoReflect.Descriptor instead.
 func (*StepCall) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{56}
+	return file_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *StepCall) GetSession() string {
@@ -4178,7 +4367,7 @@ type StepResult struct {
 
 func (x *StepResult) Reset() {
 	*x = StepResult{}
-	mi := &file_starling_proto_msgTypes[57]
+	mi := &file_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4190,7 +4379,7 @@ func (x *StepResult) String() string {
 func (*StepResult) ProtoMessage() {}
 
 func (x *StepResult) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[57]
+	mi := &file_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4203,7 +4392,7 @@ func (x *StepResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepResult.ProtoReflect.Descriptor instead.
 func (*StepResult) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{57}
+	return file_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *StepResult) GetSession() string {
@@ -4280,7 +4469,7 @@ type ChildSpec struct {
 
 func (x *ChildSpec) Reset() {
 	*x = ChildSpec{}
-	mi := &file_starling_proto_msgTypes[58]
+	mi := &file_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4292,7 +4481,7 @@ func (x *ChildSpec) String() string {
 func (*ChildSpec) ProtoMessage() {}
 
 func (x *ChildSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[58]
+	mi := &file_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4305,7 +4494,7 @@ func (x *ChildSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChildSpec.ProtoReflect.Descriptor instead.
 func (*ChildSpec) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{58}
+	return file_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ChildSpec) GetSlot() uint32 {
@@ -4330,7 +4519,7 @@ type FinishResponse struct {
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_starling_proto_msgTypes[59]
+	mi := &file_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4342,7 +4531,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[59]
+	mi := &file_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4355,7 +4544,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{59}
+	return file_starling_proto_rawDescGZIP(), []int{62}
 }
 
 type VerifyRequest struct {
@@ -4368,7 +4557,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_starling_proto_msgTypes[60]
+	mi := &file_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4380,7 +4569,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[60]
+	mi := &file_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4393,7 +4582,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{60}
+	return file_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *VerifyRequest) GetKind() string {
@@ -4422,7 +4611,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_starling_proto_msgTypes[61]
+	mi := &file_starling_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4434,7 +4623,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[61]
+	mi := &file_starling_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4447,7 +4636,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{61}
+	return file_starling_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *VerifyResponse) GetProof() string {
@@ -4781,6 +4970,22 @@ const file_starling_proto_rawDesc = "" +
 	"\amachine\x18\x04 \x01(\tR\amachine\"c\n" +
 	"\x0eImagesResponse\x12*\n" +
 	"\x06images\x18\x01 \x03(\v2\x12.starling.v1.ImageR\x06images\x12%\n" +
+	"\x04view\x18\x02 \x01(\v2\x11.starling.v1.ViewR\x04view\")\n" +
+	"\n" +
+	"TopRequest\x12\x1b\n" +
+	"\twindow_ms\x18\x01 \x01(\x03R\bwindowMs\"\xec\x01\n" +
+	"\x0eContainerUsage\x12\"\n" +
+	"\x03key\x18\x01 \x01(\v2\x10.starling.v1.KeyR\x03key\x12\x1c\n" +
+	"\tcontainer\x18\x02 \x01(\tR\tcontainer\x12\x18\n" +
+	"\amachine\x18\x03 \x01(\tR\amachine\x12\x1b\n" +
+	"\tcpu_milli\x18\x04 \x01(\x03R\bcpuMilli\x12&\n" +
+	"\x0fcpu_limit_milli\x18\x05 \x01(\x03R\rcpuLimitMilli\x12\x16\n" +
+	"\x06memory\x18\x06 \x01(\x03R\x06memory\x12!\n" +
+	"\fmemory_limit\x18\a \x01(\x03R\vmemoryLimit\"q\n" +
+	"\vTopResponse\x12;\n" +
+	"\n" +
+	"containers\x18\x01 \x03(\v2\x1b.starling.v1.ContainerUsageR\n" +
+	"containers\x12%\n" +
 	"\x04view\x18\x02 \x01(\v2\x11.starling.v1.ViewR\x04view\"\x0f\n" +
 	"\rDoctorRequest\"I\n" +
 	"\aFinding\x12\x12\n" +
@@ -4880,7 +5085,7 @@ const file_starling_proto_rawDesc = "" +
 	"\x0fEDIT_KIND_APPLY\x10\x01\x12\x13\n" +
 	"\x0fEDIT_KIND_PATCH\x10\x02\x12\x14\n" +
 	"\x10EDIT_KIND_DELETE\x10\x03\x12\x14\n" +
-	"\x10EDIT_KIND_SWITCH\x10\x042\xcc\f\n" +
+	"\x10EDIT_KIND_SWITCH\x10\x042\x86\r\n" +
 	"\bStarling\x12>\n" +
 	"\x05Apply\x12\x19.starling.v1.ApplyRequest\x1a\x1a.starling.v1.ApplyResponse\x12<\n" +
 	"\x04Plan\x12\x19.starling.v1.ApplyRequest\x1a\x19.starling.v1.PlanResponse\x12D\n" +
@@ -4900,7 +5105,8 @@ const file_starling_proto_rawDesc = "" +
 	"\tLoadImage\x12\x17.starling.v1.ImageChunk\x1a\x1b.starling.v1.ImagesResponse(\x01\x12A\n" +
 	"\x06Images\x12\x1a.starling.v1.ImagesRequest\x1a\x1b.starling.v1.ImagesResponse\x12I\n" +
 	"\vExportImage\x12\x1f.starling.v1.ExportImageRequest\x1a\x17.starling.v1.ImageChunk0\x01\x12M\n" +
-	"\fRemoveImages\x12 .starling.v1.RemoveImagesRequest\x1a\x1b.starling.v1.ImagesResponse\x12A\n" +
+	"\fRemoveImages\x12 .starling.v1.RemoveImagesRequest\x1a\x1b.starling.v1.ImagesResponse\x128\n" +
+	"\x03Top\x12\x17.starling.v1.TopRequest\x1a\x18.starling.v1.TopResponse\x12A\n" +
 	"\x06Doctor\x12\x1a.starling.v1.DoctorRequest\x1a\x1b.starling.v1.DoctorResponse\x12A\n" +
 	"\x06Verify\x12\x1a.starling.v1.VerifyRequest\x1a\x1b.starling.v1.VerifyResponse\x12=\n" +
 	"\x06Attach\x12\x1a.starling.v1.AttachRequest\x1a\x15.starling.v1.StepCall0\x01\x12>\n" +
@@ -4920,7 +5126,7 @@ func file_starling_proto_rawDescGZIP() []byte {
 }
 
 var file_starling_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
+var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 75)
 var file_starling_proto_goTypes = []any{
 	(EditKind)(0),                 // 0: starling.v1.EditKind
 	(*Key)(nil),                   // 1: starling.v1.Key
@@ -4972,35 +5178,38 @@ var file_starling_proto_goTypes = []any{
 	(*ImagesRequest)(nil),         // 47: starling.v1.ImagesRequest
 	(*Image)(nil),                 // 48: starling.v1.Image
 	(*ImagesResponse)(nil),        // 49: starling.v1.ImagesResponse
-	(*DoctorRequest)(nil),         // 50: starling.v1.DoctorRequest
-	(*Finding)(nil),               // 51: starling.v1.Finding
-	(*DoctorResponse)(nil),        // 52: starling.v1.DoctorResponse
-	(*DebugRequest)(nil),          // 53: starling.v1.DebugRequest
-	(*DebugResponse)(nil),         // 54: starling.v1.DebugResponse
-	(*AttachRequest)(nil),         // 55: starling.v1.AttachRequest
-	(*LoopStep)(nil),              // 56: starling.v1.LoopStep
-	(*StepCall)(nil),              // 57: starling.v1.StepCall
-	(*StepResult)(nil),            // 58: starling.v1.StepResult
-	(*ChildSpec)(nil),             // 59: starling.v1.ChildSpec
-	(*FinishResponse)(nil),        // 60: starling.v1.FinishResponse
-	(*VerifyRequest)(nil),         // 61: starling.v1.VerifyRequest
-	(*VerifyResponse)(nil),        // 62: starling.v1.VerifyResponse
-	nil,                           // 63: starling.v1.View.SilentSinceMsEntry
-	nil,                           // 64: starling.v1.Edit.FieldsEntry
-	nil,                           // 65: starling.v1.Object.FieldsEntry
-	nil,                           // 66: starling.v1.Object.StatusEntry
-	nil,                           // 67: starling.v1.MachineInfo.LabelsEntry
-	nil,                           // 68: starling.v1.DebugResponse.FiguresEntry
-	nil,                           // 69: starling.v1.StepCall.FieldsEntry
-	nil,                           // 70: starling.v1.StepCall.PreviousEntry
-	nil,                           // 71: starling.v1.StepResult.OutputsEntry
-	nil,                           // 72: starling.v1.ChildSpec.FieldsEntry
+	(*TopRequest)(nil),            // 50: starling.v1.TopRequest
+	(*ContainerUsage)(nil),        // 51: starling.v1.ContainerUsage
+	(*TopResponse)(nil),           // 52: starling.v1.TopResponse
+	(*DoctorRequest)(nil),         // 53: starling.v1.DoctorRequest
+	(*Finding)(nil),               // 54: starling.v1.Finding
+	(*DoctorResponse)(nil),        // 55: starling.v1.DoctorResponse
+	(*DebugRequest)(nil),          // 56: starling.v1.DebugRequest
+	(*DebugResponse)(nil),         // 57: starling.v1.DebugResponse
+	(*AttachRequest)(nil),         // 58: starling.v1.AttachRequest
+	(*LoopStep)(nil),              // 59: starling.v1.LoopStep
+	(*StepCall)(nil),              // 60: starling.v1.StepCall
+	(*StepResult)(nil),            // 61: starling.v1.StepResult
+	(*ChildSpec)(nil),             // 62: starling.v1.ChildSpec
+	(*FinishResponse)(nil),        // 63: starling.v1.FinishResponse
+	(*VerifyRequest)(nil),         // 64: starling.v1.VerifyRequest
+	(*VerifyResponse)(nil),        // 65: starling.v1.VerifyResponse
+	nil,                           // 66: starling.v1.View.SilentSinceMsEntry
+	nil,                           // 67: starling.v1.Edit.FieldsEntry
+	nil,                           // 68: starling.v1.Object.FieldsEntry
+	nil,                           // 69: starling.v1.Object.StatusEntry
+	nil,                           // 70: starling.v1.MachineInfo.LabelsEntry
+	nil,                           // 71: starling.v1.DebugResponse.FiguresEntry
+	nil,                           // 72: starling.v1.StepCall.FieldsEntry
+	nil,                           // 73: starling.v1.StepCall.PreviousEntry
+	nil,                           // 74: starling.v1.StepResult.OutputsEntry
+	nil,                           // 75: starling.v1.ChildSpec.FieldsEntry
 }
 var file_starling_proto_depIdxs = []int32{
-	63, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
+	66, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
 	0,  // 1: starling.v1.Edit.kind:type_name -> starling.v1.EditKind
 	1,  // 2: starling.v1.Edit.key:type_name -> starling.v1.Key
-	64, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
+	67, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
 	4,  // 4: starling.v1.Edit.switch_to:type_name -> starling.v1.SwitchTo
 	3,  // 5: starling.v1.ApplyRequest.edits:type_name -> starling.v1.Edit
 	1,  // 6: starling.v1.Outcome.key:type_name -> starling.v1.Key
@@ -5013,8 +5222,8 @@ var file_starling_proto_depIdxs = []int32{
 	2,  // 13: starling.v1.PlanResponse.view:type_name -> starling.v1.View
 	1,  // 14: starling.v1.RollbackRequest.key:type_name -> starling.v1.Key
 	1,  // 15: starling.v1.Object.key:type_name -> starling.v1.Key
-	65, // 16: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
-	66, // 17: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
+	68, // 16: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
+	69, // 17: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
 	15, // 18: starling.v1.Object.conflicts:type_name -> starling.v1.Conflict
 	14, // 19: starling.v1.GetResponse.objects:type_name -> starling.v1.Object
 	2,  // 20: starling.v1.GetResponse.view:type_name -> starling.v1.View
@@ -5040,77 +5249,82 @@ var file_starling_proto_depIdxs = []int32{
 	1,  // 40: starling.v1.ExecStart.key:type_name -> starling.v1.Key
 	34, // 41: starling.v1.ExecStart.size:type_name -> starling.v1.TerminalSize
 	1,  // 42: starling.v1.ForwardData.key:type_name -> starling.v1.Key
-	67, // 43: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
+	70, // 43: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
 	38, // 44: starling.v1.MachinesResponse.machines:type_name -> starling.v1.MachineInfo
 	2,  // 45: starling.v1.MachinesResponse.view:type_name -> starling.v1.View
 	2,  // 46: starling.v1.RemoveMachineResponse.view:type_name -> starling.v1.View
 	48, // 47: starling.v1.ImagesResponse.images:type_name -> starling.v1.Image
 	2,  // 48: starling.v1.ImagesResponse.view:type_name -> starling.v1.View
-	51, // 49: starling.v1.DoctorResponse.findings:type_name -> starling.v1.Finding
-	2,  // 50: starling.v1.DoctorResponse.view:type_name -> starling.v1.View
-	68, // 51: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
-	2,  // 52: starling.v1.DebugResponse.view:type_name -> starling.v1.View
-	56, // 53: starling.v1.AttachRequest.steps:type_name -> starling.v1.LoopStep
-	1,  // 54: starling.v1.StepCall.key:type_name -> starling.v1.Key
-	69, // 55: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
-	70, // 56: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
-	71, // 57: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
-	59, // 58: starling.v1.StepResult.children:type_name -> starling.v1.ChildSpec
-	72, // 59: starling.v1.ChildSpec.fields:type_name -> starling.v1.ChildSpec.FieldsEntry
-	2,  // 60: starling.v1.VerifyResponse.view:type_name -> starling.v1.View
-	5,  // 61: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
-	5,  // 62: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
-	12, // 63: starling.v1.Starling.Rollback:input_type -> starling.v1.RollbackRequest
-	13, // 64: starling.v1.Starling.Get:input_type -> starling.v1.GetRequest
-	19, // 65: starling.v1.Starling.Status:input_type -> starling.v1.StatusRequest
-	21, // 66: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	24, // 67: starling.v1.Starling.History:input_type -> starling.v1.HistoryRequest
-	27, // 68: starling.v1.Starling.Events:input_type -> starling.v1.EventsRequest
-	29, // 69: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	30, // 70: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	32, // 71: starling.v1.Starling.Exec:input_type -> starling.v1.ExecInput
-	36, // 72: starling.v1.Starling.Forward:input_type -> starling.v1.ForwardData
-	37, // 73: starling.v1.Starling.Machines:input_type -> starling.v1.MachinesRequest
-	40, // 74: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
-	42, // 75: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
-	44, // 76: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
-	47, // 77: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
-	45, // 78: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
-	46, // 79: starling.v1.Starling.RemoveImages:input_type -> starling.v1.RemoveImagesRequest
-	50, // 80: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
-	61, // 81: starling.v1.Starling.Verify:input_type -> starling.v1.VerifyRequest
-	55, // 82: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
-	58, // 83: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
-	53, // 84: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
-	7,  // 85: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
-	11, // 86: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
-	7,  // 87: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
-	16, // 88: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
-	20, // 89: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
-	23, // 90: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	26, // 91: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
-	28, // 92: starling.v1.Starling.Events:output_type -> starling.v1.Event
-	18, // 93: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
-	31, // 94: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
-	35, // 95: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
-	36, // 96: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
-	39, // 97: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
-	41, // 98: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
-	43, // 99: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
-	49, // 100: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
-	49, // 101: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
-	44, // 102: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
-	49, // 103: starling.v1.Starling.RemoveImages:output_type -> starling.v1.ImagesResponse
-	52, // 104: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
-	62, // 105: starling.v1.Starling.Verify:output_type -> starling.v1.VerifyResponse
-	57, // 106: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
-	60, // 107: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
-	54, // 108: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
-	85, // [85:109] is the sub-list for method output_type
-	61, // [61:85] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	1,  // 49: starling.v1.ContainerUsage.key:type_name -> starling.v1.Key
+	51, // 50: starling.v1.TopResponse.containers:type_name -> starling.v1.ContainerUsage
+	2,  // 51: starling.v1.TopResponse.view:type_name -> starling.v1.View
+	54, // 52: starling.v1.DoctorResponse.findings:type_name -> starling.v1.Finding
+	2,  // 53: starling.v1.DoctorResponse.view:type_name -> starling.v1.View
+	71, // 54: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
+	2,  // 55: starling.v1.DebugResponse.view:type_name -> starling.v1.View
+	59, // 56: starling.v1.AttachRequest.steps:type_name -> starling.v1.LoopStep
+	1,  // 57: starling.v1.StepCall.key:type_name -> starling.v1.Key
+	72, // 58: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
+	73, // 59: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
+	74, // 60: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
+	62, // 61: starling.v1.StepResult.children:type_name -> starling.v1.ChildSpec
+	75, // 62: starling.v1.ChildSpec.fields:type_name -> starling.v1.ChildSpec.FieldsEntry
+	2,  // 63: starling.v1.VerifyResponse.view:type_name -> starling.v1.View
+	5,  // 64: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
+	5,  // 65: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
+	12, // 66: starling.v1.Starling.Rollback:input_type -> starling.v1.RollbackRequest
+	13, // 67: starling.v1.Starling.Get:input_type -> starling.v1.GetRequest
+	19, // 68: starling.v1.Starling.Status:input_type -> starling.v1.StatusRequest
+	21, // 69: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	24, // 70: starling.v1.Starling.History:input_type -> starling.v1.HistoryRequest
+	27, // 71: starling.v1.Starling.Events:input_type -> starling.v1.EventsRequest
+	29, // 72: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	30, // 73: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	32, // 74: starling.v1.Starling.Exec:input_type -> starling.v1.ExecInput
+	36, // 75: starling.v1.Starling.Forward:input_type -> starling.v1.ForwardData
+	37, // 76: starling.v1.Starling.Machines:input_type -> starling.v1.MachinesRequest
+	40, // 77: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
+	42, // 78: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
+	44, // 79: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
+	47, // 80: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
+	45, // 81: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
+	46, // 82: starling.v1.Starling.RemoveImages:input_type -> starling.v1.RemoveImagesRequest
+	50, // 83: starling.v1.Starling.Top:input_type -> starling.v1.TopRequest
+	53, // 84: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
+	64, // 85: starling.v1.Starling.Verify:input_type -> starling.v1.VerifyRequest
+	58, // 86: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
+	61, // 87: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
+	56, // 88: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
+	7,  // 89: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
+	11, // 90: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
+	7,  // 91: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
+	16, // 92: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
+	20, // 93: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
+	23, // 94: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	26, // 95: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
+	28, // 96: starling.v1.Starling.Events:output_type -> starling.v1.Event
+	18, // 97: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
+	31, // 98: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
+	35, // 99: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
+	36, // 100: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
+	39, // 101: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
+	41, // 102: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
+	43, // 103: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
+	49, // 104: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
+	49, // 105: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
+	44, // 106: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
+	49, // 107: starling.v1.Starling.RemoveImages:output_type -> starling.v1.ImagesResponse
+	52, // 108: starling.v1.Starling.Top:output_type -> starling.v1.TopResponse
+	55, // 109: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
+	65, // 110: starling.v1.Starling.Verify:output_type -> starling.v1.VerifyResponse
+	60, // 111: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
+	63, // 112: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
+	57, // 113: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
+	89, // [89:114] is the sub-list for method output_type
+	64, // [64:89] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_starling_proto_init() }
@@ -5124,7 +5338,7 @@ func file_starling_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_starling_proto_rawDesc), len(file_starling_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   72,
+			NumMessages:   75,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

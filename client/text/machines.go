@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"starling.dev/starling/api"
 	apiv1 "starling.dev/starling/api/v1"
+	"starling.dev/starling/client"
 )
 
 // Machines lists the machines of the cluster. The one that was asked is marked.
@@ -61,6 +63,33 @@ func (s Style) Images(list []*apiv1.Image) string {
 		rows = append(rows, []string{i.GetName(), shortDigest(i.GetDigest()), size(i.GetSize()), i.GetMachine()})
 	}
 	return table(rows)
+}
+
+// Top lists what containers use. The busiest comes first, or by memory the largest.
+func (s Style) Top(list []*apiv1.ContainerUsage, byMemory bool) string {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b *apiv1.ContainerUsage) int {
+		if byMemory {
+			return cmp.Compare(b.GetMemory(), a.GetMemory())
+		}
+		return cmp.Compare(b.GetCpuMilli(), a.GetCpuMilli())
+	})
+	rows := [][]string{{"OBJECT", "CONTAINER", "MACHINE", "CPU", "MEMORY"}}
+	for _, u := range list {
+		rows = append(rows, []string{
+			client.KeyOf(u.GetKey()).String(), u.GetContainer(), u.GetMachine(),
+			ofLimit(api.FormatCPU(u.GetCpuMilli()), u.GetCpuLimitMilli(), api.FormatCPU),
+			ofLimit(size(u.GetMemory()), u.GetMemoryLimit(), size),
+		})
+	}
+	return table(rows)
+}
+
+func ofLimit(used string, limit int64, format func(int64) string) string {
+	if limit == 0 {
+		return used
+	}
+	return used + "/" + format(limit)
 }
 
 // shortDigest cuts a digest to what people can compare.

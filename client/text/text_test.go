@@ -36,11 +36,20 @@ func TestPrinters(t *testing.T) {
 		"machines":        s.Machines(someMachines(), false),
 		"machines-wide":   s.Machines(someMachines(), true),
 		"images":          s.Images([]*apiv1.Image{{Name: "localhost/hello:1", Digest: "sha256:0123456789abcdef0123456789abcdef", Size: 2_345_678, Machine: "m1"}}),
+		"top":             s.Top(someUsage(), false),
+		"top-memory":      s.Top(someUsage(), true),
 		"doctor":          s.Findings(someFindings()),
 		"doctor-well":     s.Findings(&apiv1.DoctorResponse{View: &apiv1.View{Machine: "m1"}}),
 		"view":            s.View(partView()),
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, name, got) })
+	}
+}
+
+func someUsage() []*apiv1.ContainerUsage {
+	return []*apiv1.ContainerUsage{
+		{Key: podKey("idle"), Container: "app", Machine: "m1", CpuMilli: 3, Memory: 900 << 20},
+		{Key: podKey("busy"), Container: "app", Machine: "m2", CpuMilli: 480, CpuLimitMilli: 500, Memory: 12 << 20, MemoryLimit: 64 << 20},
 	}
 }
 

@@ -75,6 +75,8 @@ const (
 	StarlingExportImageProcedure = "/starling.v1.Starling/ExportImage"
 	// StarlingRemoveImagesProcedure is the fully-qualified name of the Starling's RemoveImages RPC.
 	StarlingRemoveImagesProcedure = "/starling.v1.Starling/RemoveImages"
+	// StarlingTopProcedure is the fully-qualified name of the Starling's Top RPC.
+	StarlingTopProcedure = "/starling.v1.Starling/Top"
 	// StarlingDoctorProcedure is the fully-qualified name of the Starling's Doctor RPC.
 	StarlingDoctorProcedure = "/starling.v1.Starling/Doctor"
 	// StarlingVerifyProcedure is the fully-qualified name of the Starling's Verify RPC.
@@ -120,6 +122,8 @@ type StarlingClient interface {
 	// RemoveImages takes images away from the machine that is asked: the named ones, unless
 	// something needs them; without names, all that nothing needs and nobody loaded.
 	RemoveImages(context.Context, *v1.RemoveImagesRequest) (*v1.ImagesResponse, error)
+	// Top measures what containers use now, on all machines in reach.
+	Top(context.Context, *v1.TopRequest) (*v1.TopResponse, error)
 	Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error)
 	// Verify proves that everything that is registered converges, and draws it.
 	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
@@ -258,6 +262,12 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(starlingMethods.ByName("RemoveImages")),
 			connect.WithClientOptions(opts...),
 		),
+		top: connect.NewClient[v1.TopRequest, v1.TopResponse](
+			httpClient,
+			baseURL+StarlingTopProcedure,
+			connect.WithSchema(starlingMethods.ByName("Top")),
+			connect.WithClientOptions(opts...),
+		),
 		doctor: connect.NewClient[v1.DoctorRequest, v1.DoctorResponse](
 			httpClient,
 			baseURL+StarlingDoctorProcedure,
@@ -312,6 +322,7 @@ type starlingClient struct {
 	images        *connect.Client[v1.ImagesRequest, v1.ImagesResponse]
 	exportImage   *connect.Client[v1.ExportImageRequest, v1.ImageChunk]
 	removeImages  *connect.Client[v1.RemoveImagesRequest, v1.ImagesResponse]
+	top           *connect.Client[v1.TopRequest, v1.TopResponse]
 	doctor        *connect.Client[v1.DoctorRequest, v1.DoctorResponse]
 	verify        *connect.Client[v1.VerifyRequest, v1.VerifyResponse]
 	attach        *connect.Client[v1.AttachRequest, v1.StepCall]
@@ -462,6 +473,15 @@ func (c *starlingClient) RemoveImages(ctx context.Context, req *v1.RemoveImagesR
 	return nil, err
 }
 
+// Top calls starling.v1.Starling.Top.
+func (c *starlingClient) Top(ctx context.Context, req *v1.TopRequest) (*v1.TopResponse, error) {
+	response, err := c.top.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Doctor calls starling.v1.Starling.Doctor.
 func (c *starlingClient) Doctor(ctx context.Context, req *v1.DoctorRequest) (*v1.DoctorResponse, error) {
 	response, err := c.doctor.CallUnary(ctx, connect.NewRequest(req))
@@ -536,6 +556,8 @@ type StarlingHandler interface {
 	// RemoveImages takes images away from the machine that is asked: the named ones, unless
 	// something needs them; without names, all that nothing needs and nobody loaded.
 	RemoveImages(context.Context, *v1.RemoveImagesRequest) (*v1.ImagesResponse, error)
+	// Top measures what containers use now, on all machines in reach.
+	Top(context.Context, *v1.TopRequest) (*v1.TopResponse, error)
 	Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error)
 	// Verify proves that everything that is registered converges, and draws it.
 	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
@@ -670,6 +692,12 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(starlingMethods.ByName("RemoveImages")),
 		connect.WithHandlerOptions(opts...),
 	)
+	starlingTopHandler := connect.NewUnaryHandlerSimple(
+		StarlingTopProcedure,
+		svc.Top,
+		connect.WithSchema(starlingMethods.ByName("Top")),
+		connect.WithHandlerOptions(opts...),
+	)
 	starlingDoctorHandler := connect.NewUnaryHandlerSimple(
 		StarlingDoctorProcedure,
 		svc.Doctor,
@@ -740,6 +768,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingExportImageHandler.ServeHTTP(w, r)
 		case StarlingRemoveImagesProcedure:
 			starlingRemoveImagesHandler.ServeHTTP(w, r)
+		case StarlingTopProcedure:
+			starlingTopHandler.ServeHTTP(w, r)
 		case StarlingDoctorProcedure:
 			starlingDoctorHandler.ServeHTTP(w, r)
 		case StarlingVerifyProcedure:
@@ -833,6 +863,10 @@ func (UnimplementedStarlingHandler) ExportImage(context.Context, *v1.ExportImage
 
 func (UnimplementedStarlingHandler) RemoveImages(context.Context, *v1.RemoveImagesRequest) (*v1.ImagesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.RemoveImages is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) Top(context.Context, *v1.TopRequest) (*v1.TopResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Top is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error) {

@@ -96,6 +96,7 @@ func (nothing) List(context.Context) ([]oci.Image, error)              { return 
 func (nothing) Export(context.Context, string, io.Writer) error        { return errNothing }
 func (nothing) Discard(context.Context, string) (oci.Image, error)     { return oci.Image{}, errNothing }
 func (nothing) Prune(context.Context) ([]oci.Image, error)             { return nil, errNothing }
+func (nothing) Usage(context.Context) ([]oci.Usage, error)             { return nil, errNothing }
 func (nothing) State(context.Context) (string, error)                  { return "", errNothing }
 func (nothing) Findings(context.Context) ([]*apiv1.Finding, error)     { return nil, errNothing }
 func (nothing) Dial(context.Context, string, uint16) (net.Conn, error) { return nil, errNothing }
