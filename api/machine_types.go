@@ -32,6 +32,7 @@ type MachineStatus struct {
 	Listening    map[string]string // programs by port
 	Runtime      string
 	Runtimes     []string
+	LAN          string
 	Prefix       string
 	Routes       int64
 	Ready        bool
@@ -66,6 +67,7 @@ func DecodeMachine(f Fields) (Machine, error) {
 			Listening:    r.stringMap("status.listening"),
 			Runtime:      r.str("status.runtime"),
 			Runtimes:     r.strings("status.runtimes"),
+			LAN:          r.str("status.lan"),
 			Prefix:       r.str("status.prefix"),
 			Routes:       r.int("status.routes"),
 			Ready:        r.bool("status.ready"),

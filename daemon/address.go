@@ -86,6 +86,19 @@ func (d *Daemon) setAddress(ctx context.Context, a netip.Addr) {
 	d.loop.Post(ctx, peer.Again{Key: d.selfKey(), Step: "inventory"})
 }
 
+// checkLAN has the machine's inventory read again if its LAN has another prefix than when
+// that was last done.
+func (d *Daemon) checkLAN(ctx context.Context) {
+	if d.facts.lan == nil {
+		return
+	}
+	known := d.facts.lanKnown.Load()
+	if now, err := d.facts.lan(); err == nil && known != nil && *known != now {
+		d.cfg.Logger.Info("this machine's LAN has another prefix", "from", *known, "to", now)
+		d.loop.Post(ctx, peer.Again{Key: d.selfKey(), Step: "inventory"})
+	}
+}
+
 // setListening notes which programs have ports that pods want, and has the machine's
 // inventory read again if that is another answer than before.
 func (d *Daemon) setListening(ctx context.Context, by map[uint16]string) {

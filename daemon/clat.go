@@ -35,6 +35,7 @@ func (d *Daemon) runTranslator(ctx context.Context) error {
 
 // repairNetwork puts back what belongs to the network, but is not the Network's.
 func (d *Daemon) repairNetwork() error {
+	d.checkLAN(context.Background())
 	return errors.Join(d.translator.Repair(), d.follower.repair(context.Background()))
 }
 

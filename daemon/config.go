@@ -12,6 +12,7 @@ import (
 	"starling.dev/starling/api"
 	"starling.dev/starling/gossip"
 	"starling.dev/starling/identity"
+	"starling.dev/starling/netstack/linux"
 )
 
 // Defaults of a machine that runs one peer.
@@ -32,6 +33,9 @@ type Config struct {
 	Name string
 	// Cluster is the name of a cluster that begins here. Default: "starling".
 	Cluster string
+	// Network is how pods of a cluster that begins here get their addresses: "routed" or
+	// "lan". Default: routed. Machines that join find it in the cluster.
+	Network string
 	// Bind is the address that both ports listen on. Default: all.
 	Bind netip.Addr
 	// GossipPort and StreamPort. Defaults: 7946, 7947.
@@ -95,6 +99,11 @@ func (c Config) validate() error {
 	}
 	if !filepath.IsAbs(c.Data) || !filepath.IsAbs(c.Socket) {
 		return api.Errorf(api.Invalid, "the data directory %q and the socket %q must be absolute paths", c.Data, c.Socket)
+	}
+	switch linux.Mode(c.Network) {
+	case "", linux.Routed, linux.Lan:
+	default:
+		return api.Errorf(api.Invalid, "network %q: write %s or %s", c.Network, linux.Routed, linux.Lan)
 	}
 	return identity.CheckName(c.Name)
 }

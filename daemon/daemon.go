@@ -94,16 +94,22 @@ func (d *Daemon) buildNetwork(context.Context) (err error) {
 	prefix := netstack.ClusterPrefix(cluster[:])
 	d.facts = &facts{cfg: d.cfg, cluster: prefix, own: netstack.MachinePrefix(prefix, id[:])}
 	d.network, err = linux.New(linux.Config{
-		Cluster: prefix, Own: d.facts.own, Scope: d.cfg.Namespace, Repair: d.repairNetwork, Log: d.cfg.Logger.With("part", "network"),
+		Mode: linux.Mode(d.home.log.Genesis().Network), Cluster: prefix, Own: d.facts.own, Scope: d.cfg.Namespace, Repair: d.repairNetwork, Log: d.cfg.Logger.With("part", "network"),
 	})
 	if err != nil {
 		return fmt.Errorf("prepare the machine's network: %w", err)
+	}
+	if d.isLAN() {
+		d.facts.lan = d.network.LANPrefix
 	}
 	if a := d.firstAddress(); a.IsValid() {
 		d.facts.address.Store(&a)
 	}
 	return nil
 }
+
+// isLAN: the cluster's pods have addresses of their LAN.
+func (d *Daemon) isLAN() bool { return linux.Mode(d.home.log.Genesis().Network) == linux.Lan }
 
 func (d *Daemon) buildLoop(context.Context) (err error) {
 	h := &host{

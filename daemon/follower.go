@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ type follower struct {
 	turned    func() <-chan struct{}
 	graph     *lifecycle.Graph // of pods
 	self      string           // this machine
+	cluster   netip.Prefix
 	directory *service.Directory
 	table     *services.Table
 	policies  *policies.Table
@@ -243,7 +245,15 @@ func (f *follower) planLocked() policy.Plan {
 	if len(allows) == 0 {
 		return policy.Plan{}
 	}
-	return policy.Make(f.self, f.directory.Pods(), allows)
+	pods := f.directory.Pods()
+	plan := policy.Make(f.self, pods, allows)
+	for _, p := range pods {
+		if !plan.Empty() && p.Address.IsValid() && !f.cluster.Contains(p.Address) {
+			plan.Beyond = append(plan.Beyond, p.Address)
+		}
+	}
+	slices.SortFunc(plan.Beyond, netip.Addr.Compare)
+	return plan
 }
 
 // enforce brings the kernel's table of policies in step.

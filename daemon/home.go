@@ -14,6 +14,7 @@ import (
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/gossip"
 	"starling.dev/starling/identity"
+	"starling.dev/starling/netstack/linux"
 	"starling.dev/starling/peer"
 	"starling.dev/starling/store"
 )
@@ -110,8 +111,12 @@ func (h *home) found() error {
 	if err != nil {
 		return err
 	}
+	network := h.cfg.Network
+	if linux.Mode(network) == linux.Routed {
+		network = "" // the default
+	}
 	h.log, err = identity.Begin(identity.BeginConfig{
-		Name: h.cfg.Cluster, MachineName: h.cfg.Name, RootKey: root, MachineKey: h.key, Clock: identity.ClockAt(time.Now()),
+		Name: h.cfg.Cluster, Network: network, MachineName: h.cfg.Name, RootKey: root, MachineKey: h.key, Clock: identity.ClockAt(time.Now()),
 	}, rand.Reader)
 	if err != nil {
 		return err

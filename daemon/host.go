@@ -53,6 +53,10 @@ type facts struct {
 	version      func(context.Context) (string, error) // of the container runtime
 	// address is the one that others reach this machine at; it may change.
 	address atomic.Pointer[netip.Addr]
+	// lan finds the LAN's prefix; nil in mode routed.
+	lan func() (netip.Prefix, error)
+	// lanKnown is what the inventory last said of it.
+	lanKnown atomic.Pointer[netip.Prefix]
 	// listening names the programs on ports that pods want.
 	listening atomic.Pointer[map[uint16]string]
 }
@@ -70,6 +74,13 @@ func (f *facts) Probe(context.Context) (loops.MachineFacts, error) {
 	}
 	if a := f.address.Load(); a != nil {
 		m.Address = a.String()
+	}
+	if f.lan != nil {
+		var err error
+		if m.LAN, err = f.lan(); err != nil {
+			return m, err
+		}
+		f.lanKnown.Store(&m.LAN)
 	}
 	if l := f.listening.Load(); l != nil {
 		m.Listening = *l

@@ -41,7 +41,7 @@ func (d *Daemon) buildFollower(context.Context) error {
 		return err
 	}
 	d.follower = &follower{
-		log: d.cfg.Logger.With("part", "services"), graph: kinds["Pod"].Graph, self: name,
+		log: d.cfg.Logger.With("part", "services"), graph: kinds["Pod"].Graph, self: name, cluster: d.facts.cluster,
 		query:     func(ctx context.Context, do func(*peer.Core)) error { return d.loop.Query(ctx, do) },
 		turned:    func() <-chan struct{} { return d.loop.Turned() },
 		directory: service.NewDirectory(), table: table, policies: rules, ports: ports, podIPv4: d.network.PodIPv4, listening: d.setListening, nudged: make(chan struct{}, 1),

@@ -34,7 +34,7 @@ func (a answer) String() string {
 // ask runs a command of the program at machine n, with an input that may be empty.
 func (c *cluster) ask(t *testing.T, n int, input string, args ...string) answer {
 	t.Helper()
-	return c.program(t, input, append([]string{"--lab", fmt.Sprintf("%s/%d", labName, n)}, args...)...)
+	return c.program(t, input, append([]string{"--socket", c.lab.Socket(n)}, args...)...)
 }
 
 // program runs the program with exactly these arguments.

@@ -60,15 +60,19 @@ func (c *cluster) awaitService(t *testing.T, n int, name string) string {
 }
 
 // client speaks HTTP from the pod's namespace, with a new connection for each request.
-func (s seen) client() *http.Client {
-	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+func (s seen) client() *http.Client { return clientWithin(s.within, 5*time.Second) }
+
+// clientWithin speaks HTTP over sockets that are made by within, with a new connection for
+// each request.
+func clientWithin(within func(func() error) error, timeout time.Duration) *http.Client {
+	return &http.Client{Timeout: timeout, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
-			within := s.within(func() error {
+			err = within(func() error {
 				conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
 				return err
 			})
-			return conn, within
+			return conn, err
 		},
 	}}
 }

@@ -19,6 +19,8 @@ type BeginConfig struct {
 	RootKey, MachineKey ed25519.PrivateKey
 	// SecondRoot is another root's public key. Optional.
 	SecondRoot ed25519.PublicKey
+	// Network is how pods get their addresses; empty for the default.
+	Network string
 	// Policy is PolicyOpen if zero.
 	Policy Policy
 	// Clock is a hybrid logical clock's reading.
@@ -48,7 +50,7 @@ func Begin(c BeginConfig, rnd io.Reader) (*Log, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("begin a cluster: %w", err)
 	}
-	g := Genesis{Version: GenesisVersion, Policy: c.Policy, Name: c.Name}
+	g := Genesis{Version: GenesisVersion, Policy: c.Policy, Name: c.Name, Network: c.Network}
 	if g.Policy == 0 {
 		g.Policy = PolicyOpen
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -60,6 +61,9 @@ type Genesis struct {
 	Roots   []ed25519.PublicKey // one or two, sorted
 	Policy  Policy
 	Name    string // the cluster's name, for people; a DNS label
+	// Network is how pods get their addresses, the same on all machines. It is empty for
+	// the default, and then not encoded.
+	Network string
 }
 
 // Bytes is the canonical encoding.
@@ -73,6 +77,9 @@ func (g Genesis) Bytes() []byte {
 	}
 	e.byte(byte(g.Policy))
 	e.text(g.Name)
+	if g.Network != "" {
+		e.text(g.Network)
+	}
 	return e.buf
 }
 
@@ -99,6 +106,11 @@ func ParseGenesis(b []byte) (Genesis, error) {
 	}
 	g.Policy = Policy(d.byte())
 	g.Name = d.text(maxName)
+	if d.err == nil && len(d.rest) > 0 {
+		if g.Network = d.text(maxName); d.err == nil && g.Network == "" {
+			return Genesis{}, errors.New("decode genesis record: its network is empty and written down all the same")
+		}
+	}
 	if err := d.end(); err != nil {
 		return Genesis{}, fmt.Errorf("decode genesis record: %w", err)
 	}
@@ -119,6 +131,11 @@ func (g Genesis) validate() error {
 	}
 	if g.Policy != PolicyOpen && g.Policy != PolicyDelegated {
 		return fmt.Errorf("genesis record has an unknown policy %d", uint8(g.Policy))
+	}
+	if g.Network != "" {
+		if err := CheckName(g.Network); err != nil {
+			return fmt.Errorf("network of the cluster: %w", err)
+		}
 	}
 	return CheckName(g.Name)
 }

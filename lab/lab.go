@@ -29,6 +29,8 @@ type Config struct {
 	// CPU and Memory are what each machine offers to pods ("2", "2Gi"); by number, the
 	// last one counts for the rest. Empty: all of the computer's.
 	CPU, Memory []string
+	// Network is the cluster's: "routed" or "lan"; empty for the default.
+	Network string
 	// Runtime starts and stops the containerd that all machines share. Required for Up,
 	// Kill, Start and Down.
 	Runtime Runtime
@@ -59,6 +61,7 @@ type Lab struct {
 type state struct {
 	Nodes       int
 	CPU, Memory []string
+	Network     string `json:",omitempty"`
 	Socket      string // of containerd
 }
 
@@ -71,7 +74,7 @@ func Open(cfg Config) (*Lab, error) {
 	raw, err := os.ReadFile(l.file())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		l.state = state{Nodes: cfg.Nodes, CPU: cfg.CPU, Memory: cfg.Memory}
+		l.state = state{Nodes: cfg.Nodes, CPU: cfg.CPU, Memory: cfg.Memory, Network: cfg.Network}
 	case err != nil:
 		return nil, fmt.Errorf("read lab %s: %w", cfg.Name, err)
 	default:

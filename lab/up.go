@@ -48,6 +48,9 @@ func (l *Lab) bring(ctx context.Context, n int) error {
 	args := []string{"up"}
 	if n == 1 {
 		args = append(args, "--cluster="+l.cfg.Name)
+		if l.state.Network != "" {
+			args = append(args, "--network="+l.state.Network)
+		}
 	} else if !l.isMember(n) {
 		invite, err := l.Client(1).Invite(ctx, &apiv1.InviteRequest{Note: "lab machine " + Name(n)})
 		if err != nil {

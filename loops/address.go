@@ -10,8 +10,9 @@ import (
 	"starling.dev/starling/netstack"
 )
 
-// Address draws the pod's one IPv6 address at random from its machine's prefix. It
-// keeps the address for life: a pod that moves takes it along.
+// Address draws the pod's one IPv6 address at random from its machine's prefix, or from
+// the LAN's. It keeps the address for life: a pod that moves takes it along. Only a LAN
+// that is renumbered renumbers its pods.
 func Address() lifecycle.Loop {
 	return lifecycle.Loop{
 		Name: api.LoopAddress,
@@ -31,10 +32,10 @@ func Address() lifecycle.Loop {
 }
 
 func draw(v lifecycle.View, in lifecycle.Inputs) (lifecycle.Outputs, error) {
-	if old, ok := in.Previous["status.address"]; ok {
+	prefix, err := netip.ParsePrefix(in.Fields.String("machine.prefix"))
+	if old, ok := in.Previous["status.address"]; ok && !renumbered(prefix, in.Previous.String("status.address")) {
 		return lifecycle.Outputs{"status.address": old}, nil
 	}
-	prefix, err := netip.ParsePrefix(in.Fields.String("machine.prefix"))
 	if err != nil {
 		return nil, &lifecycle.Error{
 			Code: api.Internal, Wait: true,
@@ -43,3 +44,13 @@ func draw(v lifecycle.View, in lifecycle.Inputs) (lifecycle.Outputs, error) {
 	}
 	return lifecycle.Outputs{"status.address": api.Str(netstack.RandomAddress(prefix, v.Random).String())}, nil
 }
+
+// renumbered reports whether an address of a LAN leads nowhere any more, since the LAN has
+// another prefix now. (One of a machine's prefix is routed wherever the pod goes.)
+func renumbered(prefix netip.Prefix, address string) bool {
+	a, err := netip.ParseAddr(address)
+	return err == nil && prefix.IsValid() && prefix.Bits() == lanBits && !prefix.Contains(a)
+}
+
+// lanBits is the length of a LAN's prefix.
+const lanBits = 64

@@ -232,6 +232,15 @@ func TestDraw(t *testing.T) {
 	if out, err := draw(c, in); err != nil || out["status.address"] != `"fd00::b:0:7"` {
 		t.Errorf("a pod that moved drew %v (%v), want its address for life", out, err)
 	}
+	// On a LAN it keeps its address too, until the LAN has another prefix.
+	in.Fields["machine.prefix"], in.Previous["status.address"] = `"2001:db8:1:2::/64"`, `"2001:db8:1:2:3:4:5:6"`
+	if out, err := draw(c, in); err != nil || out["status.address"] != `"2001:db8:1:2:3:4:5:6"` {
+		t.Errorf("on the same LAN: drew %v (%v)", out, err)
+	}
+	in.Fields["machine.prefix"] = `"2001:db8:9:9::/64"`
+	if out, err := draw(c, in); err != nil || !strings.HasPrefix(out.String("status.address"), "2001:db8:9:9:") {
+		t.Errorf("on a renumbered LAN: drew %v (%v)", out, err)
+	}
 }
 
 func TestAfterExit(t *testing.T) {

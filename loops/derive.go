@@ -52,7 +52,7 @@ func DerivePod(o *lifecycle.Object, v Surroundings) api.Fields {
 	if !ok {
 		return fields
 	}
-	if p, ok := m.Field("status.prefix"); ok {
+	if p, ok := podPrefix(m); ok {
 		fields["machine.prefix"] = p
 	}
 	deriveListening(o, m, fields)
@@ -64,6 +64,23 @@ func DerivePod(o *lifecycle.Object, v Surroundings) api.Fields {
 
 // text reads a string that is a field's value.
 func text(value string) string { return api.Fields{"": value}.String("") }
+
+// podPrefix is what a machine's pods have their addresses from: the LAN's prefix in mode
+// lan, else the machine's own.
+func podPrefix(m *lifecycle.Object) (string, bool) {
+	if p, ok := m.Field("status.lan"); ok {
+		return p, true
+	}
+	return m.Field("status.prefix")
+}
+
+// IsAtHome reports whether an address is of the prefix that a machine's pods have theirs
+// from, so that the others find it there without a route of its own.
+func IsAtHome(m *lifecycle.Object, a netip.Addr) bool {
+	value, _ := podPrefix(m)
+	p, err := netip.ParsePrefix(text(value))
+	return err == nil && p.Contains(a)
+}
 
 // machineStanding judges the pod's machine. Silence counts after the pod's grace,
 // when a majority of the voters, asked now, find the same.
@@ -105,19 +122,19 @@ func DeriveMachine(o *lifecycle.Object, v Surroundings) api.Fields {
 // RoutesOf lists, by machine, its address and the prefixes behind it. moved are the pods that
 // may have left their machine's prefix.
 func RoutesOf(v Surroundings, moved []*lifecycle.Object) map[string]string {
-	prefixes := map[string]netip.Prefix{}
+	machines := map[string]*lifecycle.Object{}
 	routes := map[string][]string{}
 	for _, m := range v.Objects("Machine") {
 		status := m.Select("status.prefix", "status.address")
 		p, err := netip.ParsePrefix(status.String("status.prefix"))
 		if address := status.String("status.address"); err == nil && address != "" && v.Belongs(m.Key.Name) {
-			prefixes[m.Key.Name] = p
+			machines[m.Key.Name] = m
 			routes[m.Key.Name] = []string{address, p.String()}
 		}
 	}
 	for _, pod := range moved {
 		machine, address, ok := Home(pod)
-		if p := prefixes[machine]; ok && p.IsValid() && !p.Contains(address) {
+		if m := machines[machine]; ok && m != nil && !IsAtHome(m, address) {
 			routes[machine] = append(routes[machine], netip.PrefixFrom(address, 128).String())
 		}
 	}

@@ -186,6 +186,8 @@ type MachineFacts struct {
 	Version      string // of this program
 	Level        int    // the highest that this program supports
 	Address      string // at which the other machines reach this one
+	// LAN is the LAN's /64 that pods have their addresses from; zero in mode routed.
+	LAN netip.Prefix
 	// Listening names the programs that listen on ports which pods want of a machine.
 	Listening map[uint16]string
 }

@@ -4,11 +4,11 @@ import "net/netip"
 
 // Machine is what a machine's plan depends on.
 type Machine struct {
-	Cluster netip.Prefix // the cluster's /48; in mode lan, the LAN's /64
-	Own     netip.Prefix // this machine's /96; unused in mode lan
-	// Lan is mode lan: pods have addresses of the LAN's own prefix, the machines answer
-	// neighbour discovery for them, and nothing has to be routed or translated.
-	Lan  bool
+	Cluster netip.Prefix // the cluster's /48
+	Own     netip.Prefix // this machine's /96
+	// LAN is the LAN's own /64 in mode lan, where pods have their addresses from, and the
+	// machines answer neighbour discovery for them; else zero.
+	LAN  netip.Prefix
 	IPv4 netip.Prefix // the pods' range behind this machine; zero: none
 	// Uplinks are the links to the cluster and to the rest of the world.
 	Uplinks []string
@@ -36,9 +36,6 @@ type Peer struct {
 // an address that nobody uses never leaves by the default route and never loops.
 func MachinePlan(m Machine) Plan {
 	plan := Plan{Table: machineTable(m), Sysctls: machineSysctls(m)}
-	if m.Lan {
-		return plan
-	}
 	plan.Addresses = []Address{{Link: "lo", Prefix: single(MachineAddress(m.Own))}}
 	// The addresses of services are local, so that the machine itself has a way to
 	// them; they are replaced by those of pods before that matters, or refused.
@@ -74,7 +71,7 @@ func machineSysctls(m Machine) []Sysctl {
 	if m.IPv4.IsValid() {
 		s = append(s, Sysctl{"net/ipv4/ip_forward", "1"})
 	}
-	if !m.Lan {
+	if !m.LAN.IsValid() {
 		return s
 	}
 	// Only with "all" does the kernel answer unicast solicitations, by which neighbours
@@ -97,19 +94,27 @@ func machineTable(m Machine) *Table {
 		Verdict:     Drop,
 		Why:         "never from cluster to cluster",
 	}}
-	var nat []Rule
-	if !m.Lan {
-		nat = append(nat, Rule{
-			Out: LinkMatch{Name: TranslatorLink}, Verdict: Accept,
-			Why: "the NAT64 knows pods by their own addresses",
-		}, Rule{
-			Out:         LinkMatch{anyPodLink, true},
-			Source:      PrefixMatch{Prefix: m.Cluster},
-			Destination: PrefixMatch{m.Cluster, true},
-			Verdict:     Masquerade,
-			Why:         "pods reach IPv6 outside",
-		})
+	if m.LAN.IsValid() {
+		// A packet that came by the LAN for an address of it was not for this machine, or
+		// the pod has just left: it must not go back there. (From other links the machine
+		// may well forward into its LAN.)
+		for _, link := range m.Uplinks {
+			forward = append(forward, Rule{
+				In: LinkMatch{Name: link}, Out: LinkMatch{Name: link}, Destination: PrefixMatch{Prefix: m.LAN},
+				Verdict: Drop, Why: "never from the LAN to the LAN",
+			})
+		}
 	}
+	nat := []Rule{{
+		Out: LinkMatch{Name: TranslatorLink}, Verdict: Accept,
+		Why: "the NAT64 knows pods by their own addresses",
+	}, {
+		Out:         LinkMatch{anyPodLink, true},
+		Source:      PrefixMatch{Prefix: m.Cluster},
+		Destination: PrefixMatch{m.Cluster, true},
+		Verdict:     Masquerade,
+		Why:         "pods reach IPv6 outside",
+	}}
 	if m.IPv4.IsValid() {
 		forward = append(forward, Rule{
 			In: LinkMatch{Name: anyPodLink}, Out: LinkMatch{Name: anyPodLink},

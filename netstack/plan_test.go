@@ -30,7 +30,7 @@ func samplePlans() map[string]string {
 		},
 	}
 	lan := Machine{
-		Cluster: netip.MustParsePrefix("2001:db8:1:2::/64"), Lan: true,
+		Cluster: cluster, Own: own, LAN: netip.MustParsePrefix("2001:db8:1:2::/64"),
 		IPv4: netip.MustParsePrefix("10.63.0.0/16"), Uplinks: []string{"eth0"},
 	}
 	lanPod := pod

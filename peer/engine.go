@@ -141,7 +141,8 @@ func (e *engine) routed(o *lifecycle.Object) [3]string {
 	address, _ := o.Field("status.address")
 	if o.Key.Kind == "Machine" {
 		prefix, _ := o.Field("status.prefix")
-		return [3]string{address, prefix}
+		lan, _ := o.Field("status.lan")
+		return [3]string{address, prefix, lan}
 	}
 	machine, a, ok := loops.Home(o)
 	if !ok || e.atHome(machine, a) {
@@ -193,9 +194,7 @@ func (e *engine) atHome(machine string, a netip.Addr) bool {
 	if t == nil || t.snap() == nil {
 		return true
 	}
-	prefix, _ := t.snap().Field("status.prefix")
-	p, err := netip.ParsePrefix(unquote(prefix))
-	return err == nil && p.Contains(a)
+	return loops.IsAtHome(t.snap(), a)
 }
 
 func (e *engine) track(ref crdt.Ref) *tracked {

@@ -24,6 +24,7 @@ type labFlags struct {
 	name        string
 	nodes       int
 	cpu, memory []string
+	network     string
 }
 
 func (f *labFlags) open(c *cobra.Command) (*lab.Lab, error) {
@@ -32,7 +33,7 @@ func (f *labFlags) open(c *cobra.Command) (*lab.Lab, error) {
 		return nil, fmt.Errorf("find the peer's own program: %w", err)
 	}
 	return lab.Open(lab.Config{
-		Name: f.name, Nodes: f.nodes, CPU: f.cpu, Memory: f.memory, Program: self, Runtime: labRuntime{},
+		Name: f.name, Nodes: f.nodes, CPU: f.cpu, Memory: f.memory, Network: f.network, Program: self, Runtime: labRuntime{},
 		Progress: func(format string, args ...any) { fmt.Fprintf(c.ErrOrStderr(), format+"\n", args...) },
 	})
 }
@@ -66,6 +67,7 @@ func (f *labFlags) up() *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&f.nodes, "nodes", 3, "how many machines")
+	c.Flags().StringVar(&f.network, "network", "", "where pods have their addresses from: routed or lan (default routed)")
 	c.Flags().StringSliceVar(&f.cpu, "cpu", nil, "cores that each machine offers, by number; the last counts for the rest")
 	c.Flags().StringSliceVar(&f.memory, "memory", nil, "memory that each machine offers, by number; the last counts for the rest")
 	return c

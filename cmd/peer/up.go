@@ -26,6 +26,7 @@ func upCommand() *cobra.Command {
 	}
 	f.add(c)
 	c.Flags().StringVar(&f.cfg.Cluster, "cluster", "", "name of a cluster that begins here (default starling)")
+	c.Flags().StringVar(&f.cfg.Network, "network", "", "where pods of a cluster that begins here have their addresses from: routed (each machine's own prefix, routed by the others) or lan (the LAN's own prefix) (default routed)")
 	return c
 }
 

@@ -148,10 +148,20 @@ func (s *Server) serve(ctx context.Context, w dns.ResponseWriter, q *dns.Msg) {
 	}
 }
 
+// knows reports whether a client is of the cluster: by its prefix, or as a pod, which has
+// an address of the LAN in mode lan.
+func (s *Server) knows(client netip.Addr) bool {
+	if s.cfg.Cluster.Contains(client) || client.IsLoopback() {
+		return true
+	}
+	owner, ok := s.cfg.Directory.Owner(client)
+	return ok && owner.Pod != nil
+}
+
 // respond answers one query.
 func (s *Server) respond(ctx context.Context, client netip.Addr, q *dns.Msg) *dns.Msg {
 	switch {
-	case !s.cfg.Cluster.Contains(client) && !client.IsLoopback():
+	case !s.knows(client):
 		return new(dns.Msg).SetRcode(q, dns.RcodeRefused)
 	case q.Opcode != dns.OpcodeQuery:
 		return new(dns.Msg).SetRcode(q, dns.RcodeNotImplemented)

@@ -85,7 +85,7 @@ func BenchmarkRoutes(b *testing.B) {
 func BenchmarkFirstPacketLan(b *testing.B) {
 	machines, neighbour := newLanCluster(b, 1)
 	m := machines[0]
-	prefix := strings.TrimSuffix(m.cfg.Cluster.Addr().String(), ":")
+	prefix := strings.TrimSuffix(m.own.Addr().String(), ":")
 	m.sh(b, "for i in $(seq 10000); do echo neighbour add proxy "+prefix+":9:9:$(printf %x $i) dev eth0; done | ip -6 -batch -")
 	p := m.attach(1)
 	at := netip.AddrPortFrom(p.Address, 7)

@@ -30,9 +30,9 @@ var DefaultIPv4 = netip.MustParsePrefix("10.63.0.0/16")
 type Config struct {
 	// Mode is how pods get their addresses; Routed if empty.
 	Mode Mode
-	// Cluster is the cluster's /48, Own this machine's /96 of it. Required in mode
-	// routed. In mode lan, Cluster is the LAN's /64 (see LANPrefix), and Own is not
-	// used.
+	// Cluster is the cluster's /48, Own this machine's /96 of it. Required. In mode lan
+	// pods have addresses of the LAN instead (see LANPrefix), and the machine alone has one
+	// of its /96.
 	Cluster, Own netip.Prefix
 	// Scope tells apart the peers that share a mount namespace. Required; letters,
 	// digits, '-' and '_'.
@@ -72,11 +72,7 @@ func (c Config) validate() error {
 
 func (c Config) validatePrefixes() error {
 	switch {
-	case c.Mode == Lan && (c.Cluster.Bits() != 64 || !c.Cluster.Addr().Is6()):
-		return fmt.Errorf("LAN prefix %s: it must be an IPv6 /64", c.Cluster)
-	case c.Mode == Lan:
-		return nil
-	case c.Mode != Routed:
+	case c.Mode != Routed && c.Mode != Lan:
 		return fmt.Errorf("mode %q: use %s or %s", c.Mode, Routed, Lan)
 	case c.Cluster.Bits() != netstack.ClusterBits || !c.Cluster.Addr().Is6():
 		return fmt.Errorf("cluster prefix %s: it must be an IPv6 /%d", c.Cluster, netstack.ClusterBits)

@@ -26,17 +26,8 @@ const (
 	advertiseInterval = time.Second
 )
 
-// Allocate draws an address for a new pod: of the machine's /96, or of the LAN's /64.
-// random yields 64 random bits per call.
-func (n *Network) Allocate(random func() uint64) netip.Addr {
-	if n.cfg.Mode == Lan {
-		return netstack.RandomAddress(n.cfg.Cluster, random)
-	}
-	return netstack.RandomAddress(n.cfg.Own, random)
-}
-
-// LANPrefix returns the /64 of the machine's uplink, for the configuration of mode
-// lan.
+// LANPrefix returns the /64 of the machine's uplink, which pods have their addresses from
+// in mode lan.
 func (n *Network) LANPrefix() (netip.Prefix, error) {
 	uplink, err := n.Uplink()
 	if err != nil {

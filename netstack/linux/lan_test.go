@@ -22,7 +22,7 @@ func newLanCluster(t testing.TB, n int) (machines []*machine, neighbour *machine
 		if want := m.node.IPv6.Masked(); prefix != want {
 			t.Fatalf("the LAN is %s, not %s", prefix, want)
 		}
-		m.cfg.Mode, m.cfg.Cluster, m.own = linux.Lan, prefix, prefix
+		m.cfg.Mode, m.own = linux.Lan, prefix
 		m.restart()
 		check(t, m.Routes(t.Context(), loops.RoutePlan{}))
 	}
@@ -43,8 +43,9 @@ func TestLanPodsAreNeighboursOfEverybody(t *testing.T) {
 	if own := machines[0].sh(t, "ip -6 address show dev eth0 scope global"); !strings.Contains(own, machines[0].node.IPv6.String()) {
 		t.Errorf("the machine's own address is gone:\n%s", own)
 	}
-	if routes := machines[0].sh(t, "ip -6 route show type unreachable proto 83"); routes != "" {
-		t.Errorf("part of the LAN is unreachable: %s", routes)
+	routes := strings.TrimSpace(machines[0].sh(t, "ip -6 route show type unreachable proto 83"))
+	if want := "unreachable " + machines[0].cfg.Cluster.String(); !strings.HasPrefix(routes, want) || strings.Contains(routes, "\n") {
+		t.Errorf("unreachable is %q, want the cluster's prefix alone", routes)
 	}
 }
 
@@ -133,15 +134,4 @@ func TestLanReportsDuplicates(t *testing.T) {
 	}
 	cancel()
 	<-done
-}
-
-func TestAllocateDrawsFromTheModesPrefix(t *testing.T) {
-	machines, neighbour := newLanCluster(t, 1)
-	seven := func() uint64 { return 7 }
-	if a := machines[0].Allocate(seven); !machines[0].node.IPv6.Masked().Contains(a) {
-		t.Errorf("mode lan draws %s", a)
-	}
-	if a := neighbour.Allocate(seven); !neighbour.own.Contains(a) {
-		t.Errorf("mode routed draws %s", a)
-	}
 }

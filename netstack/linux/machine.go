@@ -137,11 +137,16 @@ func keepRoutes(want, have []netstack.Route) []netstack.Route {
 // planMachineLocked gathers what the machine's plan depends on. Machines that no link leads
 // to are named in the first error.
 func (n *Network) planMachineLocked(state machineState) (m netstack.Machine, unreached, err error) {
-	m = netstack.Machine{Cluster: n.cfg.Cluster, Own: n.cfg.Own, IPv4: n.cfg.IPv4, Lan: n.cfg.Mode == Lan}
+	m = netstack.Machine{Cluster: n.cfg.Cluster, Own: n.cfg.Own, IPv4: n.cfg.IPv4}
 	if m.Uplinks, err = n.uplinks(state.links, state.defaults); err != nil && !errors.Is(err, errNoUplink) {
 		return m, nil, err
 	}
-	if n.plan != nil && !m.Lan {
+	if n.cfg.Mode == Lan {
+		if m.LAN, err = n.LANPrefix(); err != nil {
+			return m, nil, err
+		}
+	}
+	if n.plan != nil {
 		m.Peers, unreached = findPeers(*n.plan, state, m.Uplinks)
 	}
 	for _, p := range m.Peers {

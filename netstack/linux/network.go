@@ -97,14 +97,26 @@ func (n *Network) Attach(ctx context.Context, pod loops.PodNetwork) (string, err
 
 func (n *Network) attach(ctx context.Context, pod loops.PodNetwork) (path string, err error) {
 	path = n.NamespacePath(pod.ID)
+	before := n.addressOf(pod.ID)
 	plan, err := n.preparePod(ctx, pod)
 	if err != nil {
 		return "", err
+	}
+	if before.IsValid() && before != pod.Address { // the LAN was renumbered
+		if err := n.withdraw(nil, before); err != nil {
+			return "", err
+		}
 	}
 	if err := n.applyPod(ctx, path, plan); err != nil {
 		return "", err
 	}
 	return path, n.announce(plan.Outside.Proxies)
+}
+
+func (n *Network) addressOf(podID string) netip.Addr {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.pods[podID].Address
 }
 
 // lockPod locks a pod and returns what unlocks it.

@@ -59,6 +59,9 @@ type Guarded struct {
 type Plan struct {
 	Pods       []Guarded   // sorted by address
 	Namespaces []Namespace // sorted by name; only those of Pods
+	// Beyond are the addresses of pods that are not of the cluster's prefix, as in mode
+	// lan, sorted: who has one is in the cluster nevertheless.
+	Beyond []netip.Addr
 }
 
 // Make plans for the pods of one machine.
@@ -117,6 +120,9 @@ func (p Plan) String() string {
 	var b strings.Builder
 	for _, g := range p.Pods {
 		fmt.Fprintf(&b, "pod %s namespace %s\n", g.Address, g.Namespace)
+	}
+	if len(p.Beyond) > 0 {
+		fmt.Fprintf(&b, "of the cluster too: %s\n", join(p.Beyond))
 	}
 	for _, n := range p.Namespaces {
 		fmt.Fprintf(&b, "namespace %s\n", n.Name)

@@ -40,8 +40,11 @@ type rule struct {
 // compile puts a plan into the kernel's words. Chains that others jump to come first.
 func compile(cfg Config, p policy.Plan, hash string) *compiled {
 	c := &compiled{}
+	if len(p.Beyond) > 0 {
+		c.addSet(beyondSet, nftables.TypeIP6Addr, addressElements(p.Beyond))
+	}
 	for _, n := range p.Namespaces {
-		c.addNamespace(cfg, n)
+		c.addNamespace(cfg, n, len(p.Beyond) > 0)
 	}
 	c.addForward(p, hash)
 	return c
@@ -59,12 +62,12 @@ func chainOf(namespace string) string { return "ns/" + namespace }
 
 // addNamespace makes a namespace's chain. It returns for what is allowed and for what is
 // none of its business, and refuses the rest.
-func (c *compiled) addNamespace(cfg Config, n policy.Namespace) {
+func (c *compiled) addNamespace(cfg Config, n policy.Namespace, beyond bool) {
 	chain := chainOf(n.Name)
 	c.chains = append(c.chains, &nftables.Chain{Name: chain, Table: ourTable()})
 	back := verdict(expr.VerdictReturn, "")
-	c.addRule(chain, "from outside of the cluster", outside(cfg.Cluster, sourceAt), back)
-	c.addRule(chain, "to outside of the cluster", outside(cfg.Cluster, destinationAt), back)
+	c.addRule(chain, "from outside of the cluster", outside(cfg.Cluster, sourceAt, beyond), back)
+	c.addRule(chain, "to outside of the cluster", outside(cfg.Cluster, destinationAt, beyond), back)
 	for _, r := range n.Rules {
 		suffix := n.Name + "/" + r.Name
 		c.addSet("from/"+suffix, nftables.TypeIP6Addr, addressElements(r.From))
@@ -176,12 +179,19 @@ func chainFor(offset uint32) []expr.Any {
 	return []expr.Any{load(first, offset), &expr.Lookup{SourceRegister: first, IsDestRegSet: true, SetName: "pods"}}
 }
 
-func outside(p netip.Prefix, offset uint32) []expr.Any {
+// beyondSet holds pods whose addresses are not of the cluster's prefix.
+const beyondSet = "beyond"
+
+func outside(p netip.Prefix, offset uint32, beyond bool) []expr.Any {
 	size := uint32(p.Bits() / 8)
-	return []expr.Any{
+	exprs := []expr.Any{
 		&expr.Payload{DestRegister: first, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: size},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: first, Data: p.Masked().Addr().AsSlice()[:size]},
 	}
+	if beyond {
+		exprs = append(exprs, load(first, offset), &expr.Lookup{SourceRegister: first, SetName: beyondSet, Invert: true})
+	}
+	return exprs
 }
 
 func portIn(set string) []expr.Any {
