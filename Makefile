@@ -35,6 +35,7 @@ lint: ## Check format, vet, staticcheck and the project's own rules
 	@unformatted=$$(gofmt -l .); \
 	  if [[ -n $$unformatted ]]; then echo "Not formatted (run gofmt -w):"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
+	go vet -tags planted ./sim
 	go tool staticcheck ./...
 	go test -count=1 ./internal/lint
 

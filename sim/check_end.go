@@ -15,12 +15,18 @@ import (
 func (c *checker) settle() time.Duration {
 	const longest, step = 5 * time.Minute, time.Second
 	begin := c.w.now
-	invariant, why := 0, ""
+	invariant, why := 10, ""
 	for c.w.violation == nil && c.w.now-begin < longest {
 		c.w.runFor(step)
-		if invariant, why = c.open(); why == "" {
+		now, reason := c.open()
+		if reason == "" {
 			c.final()
 			return c.w.now - begin
+		}
+		// What is tried again now and then is at rest in between: what is wrong then is
+		// what is wrong.
+		if now != 10 || invariant == 10 {
+			invariant, why = now, reason
 		}
 	}
 	c.w.fail(invariant, "%v after the last fault: %s", longest, why)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"starling.dev/starling/api"
@@ -40,6 +41,7 @@ func (w *World) endStorm() {
 		m.release()
 		m.start()
 	}
+	w.after(10*time.Second, w.removeAgain)
 }
 
 // downTime is how long a peer stays down.
@@ -145,7 +147,39 @@ func (w *World) wipe() {
 	if err := m.install(sponsor.core.AuthLog().Since(0)); err != nil {
 		w.say("%s: %v", m.name, err)
 	}
+	w.forget()
 	w.after(w.downTime(), m.start)
+}
+
+// forget takes out of the cluster whom nobody else knows any more: the disks that held the
+// admission were lost, and a stranger is not listened to.
+func (w *World) forget() {
+	for _, m := range w.members() {
+		if w.sponsor(m) != nil || w.onDisk(m) {
+			continue
+		}
+		w.say("%s: nobody knows that it was admitted", m.name)
+		w.sometimes("an admission is lost with its disks")
+		m.cutPower()
+		m.gone = true
+		w.check.damaged(m)
+		w.net.changed()
+	}
+}
+
+// onDisk reports whether another member's disk tells of m.
+func (w *World) onDisk(m *machine) bool {
+	return slices.ContainsFunc(w.members(), func(o *machine) bool {
+		if o == m {
+			return false
+		}
+		log, err := o.readLog()
+		if err != nil {
+			return false
+		}
+		_, ok := log.Snapshot().ByID(m.id)
+		return ok
+	})
 }
 
 // sponsor is another machine that runs and knows m.
@@ -184,6 +218,7 @@ func (w *World) restore() {
 	}
 	m.unsound = true
 	w.check.damaged(m)
+	w.forget()
 	w.after(w.downTime(), m.start)
 }
 
@@ -288,18 +323,37 @@ func (w *World) remove() {
 	if by == m {
 		return
 	}
+	w.removeAt(by, m, func() {
+		w.sometimes("a machine is removed")
+		m.cutPower()
+		m.gone, m.removed = true, true
+		w.check.damaged(m) // its disk is out of reach for good
+		w.net.changed()
+	})
+}
+
+func (w *World) removeAt(by, m *machine, done func()) {
 	cut := by.core.CutOf(m.id)
 	w.say("%s is removed at %s", m.name, by.name)
 	w.manage(by, func(log *identity.Log, now time.Time) error {
 		_, err := log.RemoveMachine(by.key, identity.ClockAt(now), identity.Remove{Machine: m.id, Reason: "taken out", Cut: cut})
 		return err
-	}, func() {
-		w.sometimes("a machine is removed")
-		m.cutPower()
-		m.gone = true
-		w.check.damaged(m) // its disk is out of reach for good
-		w.net.changed()
-	})
+	}, done)
+}
+
+// removeAgain has a person remove again who is gone and still a member for all: the disk
+// that held the removal was lost before any other had it.
+func (w *World) removeAgain() {
+	for _, m := range w.machines {
+		known := func(o *machine) bool {
+			in, ok := o.core.Trust().ByID(m.id)
+			return ok && in.Removed
+		}
+		if up := w.running(); m.removed && len(up) > 0 && !slices.ContainsFunc(up, known) {
+			w.sometimes("a removal is lost with its disk")
+			w.removeAt(up[0], m, func() {})
+		}
+	}
 }
 
 // manage posts a Manage event; done is called once what it stated is durable.

@@ -45,8 +45,12 @@ type container struct {
 
 func newHost(m *machine) *host {
 	r := m.w.random.host
+	cpu, memory := 500*(3+r.Int64N(6)), (512<<20)*(2+r.Int64N(7))
+	if m.w.weather.tight {
+		cpu, memory = 900, 1<<30
+	}
 	return &host{
-		m: m, cpu: 500 * (3 + r.Int64N(6)), memory: (512 << 20) * (2 + r.Int64N(7)),
+		m: m, cpu: cpu, memory: memory,
 		images: map[string]bool{}, pods: map[string]*instance{}, nets: map[string]loops.PodNetwork{}, leases: map[string]loops.Lease{},
 	}
 }

@@ -28,6 +28,8 @@ type machine struct {
 	unsound bool
 	// gone: it was removed from the cluster and is switched off.
 	gone bool
+	// removed: a person said so, and was told that it is on a disk.
+	removed bool
 	// powered is false while the whole machine is off, not only its peer.
 	powered bool
 	// skew is how far its clock is ahead of virtual time.
@@ -200,8 +202,13 @@ func (m *machine) end(survives bool) {
 	if m.disk.pending != nil {
 		m.w.sometimes(fmt.Sprintf("crash during a sync, written=%v", survives))
 	}
-	if err := m.disk.Crash(survives && !m.disk.full); err != nil {
+	pending := m.disk.pending
+	survives = survives && pending != nil && !m.disk.full
+	if err := m.disk.Crash(survives); err != nil {
 		m.w.fail(2, "%s: the disk does not come back: %v", m.name, err)
+	}
+	if survives {
+		m.w.check.survived(m, *pending)
 	}
 	m.life++
 	m.core, m.actions, m.inbox = nil, nil, nil

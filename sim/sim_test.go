@@ -18,11 +18,11 @@ func short(seed uint64) Config {
 // workers is how many seeds run at a time.
 const workers = 2
 
-// seeds is how many short seeds the test runs: SEEDS, or 200.
+// seeds is how many short seeds the test runs: SEEDS, or 500.
 func seeds(t *testing.T) uint64 {
 	text := os.Getenv("SEEDS")
 	if text == "" {
-		return 200
+		return 500
 	}
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
@@ -31,22 +31,22 @@ func seeds(t *testing.T) uint64 {
 	return n
 }
 
-// TestShortSeeds runs many short seeds, and proves that they reached each fault and each way
-// back from it.
+// TestShortSeeds runs many short seeds, each twice for one and the same trace, and proves
+// that they reached each fault and each way back from it.
 func TestShortSeeds(t *testing.T) {
 	total, n := newFigures(), seeds(t)
 	begin := time.Now()
 	var mu sync.Mutex // guards total
 	each(n, func(seed uint64) {
-		r, err := Run(short(seed))
+		r, err := RunTwice(short(seed))
 		mu.Lock()
 		defer mu.Unlock()
 		total.Add(r.Figures)
 		report(t, err)
 	})
 	took := time.Since(begin).Seconds()
-	t.Logf("%d seeds in %.1f s: %d events (%.0f/s), %d turns, %d messages, %d entries, %d actions, %d writes",
-		n, took, total.Events, float64(total.Events)/took, total.Turns, total.Messages, total.Entries, total.Actions, total.Writes)
+	t.Logf("%d seeds, each twice, in %.1f s: %d events (%.0f/s), %d turns, %d messages, %d entries, %d actions, %d writes",
+		n, took, total.Events, 2*float64(total.Events)/took, total.Turns, total.Messages, total.Entries, total.Actions, total.Writes)
 	for _, what := range sometimesReached {
 		if n >= 200 && total.Sometimes[what] == 0 {
 			t.Errorf("in %d seeds it never happened: %s", n, what)

@@ -31,6 +31,7 @@ type weather struct {
 	failing  float64       // actions that fail
 	hanging  float64       // actions that hang until their timeout
 	slow     float64       // actions that take much longer
+	tight    bool          // machines have room for few pods
 	exit     time.Duration // mean life of a container; 0: for ever
 	trespass time.Duration // mean interval between writes by a loop that owns nothing of it
 
@@ -105,6 +106,7 @@ func (w *weather) drawMachines(s source) {
 		w.slow = 0.3 * s.Float64()
 	}
 	w.exit = sometimes(s, 0.5, 5*time.Second, time.Minute)
+	w.tight = s.chance(0.2)
 }
 
 // sometimes draws a mean interval with probability p, else 0: never.
