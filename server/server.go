@@ -33,6 +33,10 @@ type Runtime interface {
 	Discard(ctx context.Context, ref string) (oci.Image, error)
 	Prune(ctx context.Context) ([]oci.Image, error)
 	Usage(ctx context.Context) ([]oci.Usage, error)
+	// ReadFiles writes a file or directory of a running container as a tar archive;
+	// WriteFiles takes one.
+	ReadFiles(ctx context.Context, podID, container, path string, w io.Writer) error
+	WriteFiles(ctx context.Context, podID, container, path string, archive io.Reader) error
 }
 
 // Network is what the server needs of the machine's network.

@@ -2582,6 +2582,126 @@ func (x *ExecStart) GetSize() *TerminalSize {
 	return nil
 }
 
+type CopyStart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Container     string                 `protobuf:"bytes,2,opt,name=container,proto3" json:"container,omitempty"`
+	Path          string                 `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	Write         bool                   `protobuf:"varint,4,opt,name=write,proto3" json:"write,omitempty"` // into the container
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CopyStart) Reset() {
+	*x = CopyStart{}
+	mi := &file_starling_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CopyStart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CopyStart) ProtoMessage() {}
+
+func (x *CopyStart) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CopyStart.ProtoReflect.Descriptor instead.
+func (*CopyStart) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *CopyStart) GetKey() *Key {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *CopyStart) GetContainer() string {
+	if x != nil {
+		return x.Container
+	}
+	return ""
+}
+
+func (x *CopyStart) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *CopyStart) GetWrite() bool {
+	if x != nil {
+		return x.Write
+	}
+	return false
+}
+
+type CopyData struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Start         *CopyStart             `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"` // first message of the client only
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CopyData) Reset() {
+	*x = CopyData{}
+	mi := &file_starling_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CopyData) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CopyData) ProtoMessage() {}
+
+func (x *CopyData) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CopyData.ProtoReflect.Descriptor instead.
+func (*CopyData) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *CopyData) GetStart() *CopyStart {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *CopyData) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 type TerminalSize struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Width         uint32                 `protobuf:"varint,1,opt,name=width,proto3" json:"width,omitempty"`
@@ -2592,7 +2712,7 @@ type TerminalSize struct {
 
 func (x *TerminalSize) Reset() {
 	*x = TerminalSize{}
-	mi := &file_starling_proto_msgTypes[33]
+	mi := &file_starling_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2604,7 +2724,7 @@ func (x *TerminalSize) String() string {
 func (*TerminalSize) ProtoMessage() {}
 
 func (x *TerminalSize) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[33]
+	mi := &file_starling_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2617,7 +2737,7 @@ func (x *TerminalSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminalSize.ProtoReflect.Descriptor instead.
 func (*TerminalSize) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{33}
+	return file_starling_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TerminalSize) GetWidth() uint32 {
@@ -2646,7 +2766,7 @@ type ExecOutput struct {
 
 func (x *ExecOutput) Reset() {
 	*x = ExecOutput{}
-	mi := &file_starling_proto_msgTypes[34]
+	mi := &file_starling_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2658,7 +2778,7 @@ func (x *ExecOutput) String() string {
 func (*ExecOutput) ProtoMessage() {}
 
 func (x *ExecOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[34]
+	mi := &file_starling_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2671,7 +2791,7 @@ func (x *ExecOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecOutput.ProtoReflect.Descriptor instead.
 func (*ExecOutput) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{34}
+	return file_starling_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ExecOutput) GetStdout() []byte {
@@ -2714,7 +2834,7 @@ type ForwardData struct {
 
 func (x *ForwardData) Reset() {
 	*x = ForwardData{}
-	mi := &file_starling_proto_msgTypes[35]
+	mi := &file_starling_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2726,7 +2846,7 @@ func (x *ForwardData) String() string {
 func (*ForwardData) ProtoMessage() {}
 
 func (x *ForwardData) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[35]
+	mi := &file_starling_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2739,7 +2859,7 @@ func (x *ForwardData) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardData.ProtoReflect.Descriptor instead.
 func (*ForwardData) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{35}
+	return file_starling_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ForwardData) GetKey() *Key {
@@ -2778,7 +2898,7 @@ type MachinesRequest struct {
 
 func (x *MachinesRequest) Reset() {
 	*x = MachinesRequest{}
-	mi := &file_starling_proto_msgTypes[36]
+	mi := &file_starling_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2790,7 +2910,7 @@ func (x *MachinesRequest) String() string {
 func (*MachinesRequest) ProtoMessage() {}
 
 func (x *MachinesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[36]
+	mi := &file_starling_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2803,7 +2923,7 @@ func (x *MachinesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MachinesRequest.ProtoReflect.Descriptor instead.
 func (*MachinesRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{36}
+	return file_starling_proto_rawDescGZIP(), []int{38}
 }
 
 type MachineInfo struct {
@@ -2831,7 +2951,7 @@ type MachineInfo struct {
 
 func (x *MachineInfo) Reset() {
 	*x = MachineInfo{}
-	mi := &file_starling_proto_msgTypes[37]
+	mi := &file_starling_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2843,7 +2963,7 @@ func (x *MachineInfo) String() string {
 func (*MachineInfo) ProtoMessage() {}
 
 func (x *MachineInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[37]
+	mi := &file_starling_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2856,7 +2976,7 @@ func (x *MachineInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MachineInfo.ProtoReflect.Descriptor instead.
 func (*MachineInfo) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{37}
+	return file_starling_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *MachineInfo) GetName() string {
@@ -2989,7 +3109,7 @@ type MachinesResponse struct {
 
 func (x *MachinesResponse) Reset() {
 	*x = MachinesResponse{}
-	mi := &file_starling_proto_msgTypes[38]
+	mi := &file_starling_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3001,7 +3121,7 @@ func (x *MachinesResponse) String() string {
 func (*MachinesResponse) ProtoMessage() {}
 
 func (x *MachinesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[38]
+	mi := &file_starling_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3014,7 +3134,7 @@ func (x *MachinesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MachinesResponse.ProtoReflect.Descriptor instead.
 func (*MachinesResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{38}
+	return file_starling_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *MachinesResponse) GetMachines() []*MachineInfo {
@@ -3048,7 +3168,7 @@ type InviteRequest struct {
 
 func (x *InviteRequest) Reset() {
 	*x = InviteRequest{}
-	mi := &file_starling_proto_msgTypes[39]
+	mi := &file_starling_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3060,7 +3180,7 @@ func (x *InviteRequest) String() string {
 func (*InviteRequest) ProtoMessage() {}
 
 func (x *InviteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[39]
+	mi := &file_starling_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3073,7 +3193,7 @@ func (x *InviteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteRequest.ProtoReflect.Descriptor instead.
 func (*InviteRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{39}
+	return file_starling_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *InviteRequest) GetTtlMs() int64 {
@@ -3101,7 +3221,7 @@ type InviteResponse struct {
 
 func (x *InviteResponse) Reset() {
 	*x = InviteResponse{}
-	mi := &file_starling_proto_msgTypes[40]
+	mi := &file_starling_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3113,7 +3233,7 @@ func (x *InviteResponse) String() string {
 func (*InviteResponse) ProtoMessage() {}
 
 func (x *InviteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[40]
+	mi := &file_starling_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3126,7 +3246,7 @@ func (x *InviteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteResponse.ProtoReflect.Descriptor instead.
 func (*InviteResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{40}
+	return file_starling_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *InviteResponse) GetToken() string {
@@ -3161,7 +3281,7 @@ type RemoveMachineRequest struct {
 
 func (x *RemoveMachineRequest) Reset() {
 	*x = RemoveMachineRequest{}
-	mi := &file_starling_proto_msgTypes[41]
+	mi := &file_starling_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3173,7 +3293,7 @@ func (x *RemoveMachineRequest) String() string {
 func (*RemoveMachineRequest) ProtoMessage() {}
 
 func (x *RemoveMachineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[41]
+	mi := &file_starling_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3186,7 +3306,7 @@ func (x *RemoveMachineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMachineRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMachineRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{41}
+	return file_starling_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RemoveMachineRequest) GetName() string {
@@ -3219,7 +3339,7 @@ type RemoveMachineResponse struct {
 
 func (x *RemoveMachineResponse) Reset() {
 	*x = RemoveMachineResponse{}
-	mi := &file_starling_proto_msgTypes[42]
+	mi := &file_starling_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3231,7 +3351,7 @@ func (x *RemoveMachineResponse) String() string {
 func (*RemoveMachineResponse) ProtoMessage() {}
 
 func (x *RemoveMachineResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[42]
+	mi := &file_starling_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3244,7 +3364,7 @@ func (x *RemoveMachineResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMachineResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMachineResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{42}
+	return file_starling_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RemoveMachineResponse) GetView() *View {
@@ -3263,7 +3383,7 @@ type ImageChunk struct {
 
 func (x *ImageChunk) Reset() {
 	*x = ImageChunk{}
-	mi := &file_starling_proto_msgTypes[43]
+	mi := &file_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3275,7 +3395,7 @@ func (x *ImageChunk) String() string {
 func (*ImageChunk) ProtoMessage() {}
 
 func (x *ImageChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[43]
+	mi := &file_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3288,7 +3408,7 @@ func (x *ImageChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageChunk.ProtoReflect.Descriptor instead.
 func (*ImageChunk) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{43}
+	return file_starling_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ImageChunk) GetData() []byte {
@@ -3307,7 +3427,7 @@ type ExportImageRequest struct {
 
 func (x *ExportImageRequest) Reset() {
 	*x = ExportImageRequest{}
-	mi := &file_starling_proto_msgTypes[44]
+	mi := &file_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3319,7 +3439,7 @@ func (x *ExportImageRequest) String() string {
 func (*ExportImageRequest) ProtoMessage() {}
 
 func (x *ExportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[44]
+	mi := &file_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3332,7 +3452,7 @@ func (x *ExportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportImageRequest.ProtoReflect.Descriptor instead.
 func (*ExportImageRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{44}
+	return file_starling_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ExportImageRequest) GetRef() string {
@@ -3351,7 +3471,7 @@ type RemoveImagesRequest struct {
 
 func (x *RemoveImagesRequest) Reset() {
 	*x = RemoveImagesRequest{}
-	mi := &file_starling_proto_msgTypes[45]
+	mi := &file_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3363,7 +3483,7 @@ func (x *RemoveImagesRequest) String() string {
 func (*RemoveImagesRequest) ProtoMessage() {}
 
 func (x *RemoveImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[45]
+	mi := &file_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3376,7 +3496,7 @@ func (x *RemoveImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveImagesRequest.ProtoReflect.Descriptor instead.
 func (*RemoveImagesRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{45}
+	return file_starling_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RemoveImagesRequest) GetRefs() []string {
@@ -3394,7 +3514,7 @@ type ImagesRequest struct {
 
 func (x *ImagesRequest) Reset() {
 	*x = ImagesRequest{}
-	mi := &file_starling_proto_msgTypes[46]
+	mi := &file_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3406,7 +3526,7 @@ func (x *ImagesRequest) String() string {
 func (*ImagesRequest) ProtoMessage() {}
 
 func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[46]
+	mi := &file_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3419,7 +3539,7 @@ func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesRequest.ProtoReflect.Descriptor instead.
 func (*ImagesRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{46}
+	return file_starling_proto_rawDescGZIP(), []int{48}
 }
 
 type Image struct {
@@ -3434,7 +3554,7 @@ type Image struct {
 
 func (x *Image) Reset() {
 	*x = Image{}
-	mi := &file_starling_proto_msgTypes[47]
+	mi := &file_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3446,7 +3566,7 @@ func (x *Image) String() string {
 func (*Image) ProtoMessage() {}
 
 func (x *Image) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[47]
+	mi := &file_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3459,7 +3579,7 @@ func (x *Image) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Image.ProtoReflect.Descriptor instead.
 func (*Image) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{47}
+	return file_starling_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Image) GetName() string {
@@ -3500,7 +3620,7 @@ type ImagesResponse struct {
 
 func (x *ImagesResponse) Reset() {
 	*x = ImagesResponse{}
-	mi := &file_starling_proto_msgTypes[48]
+	mi := &file_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3512,7 +3632,7 @@ func (x *ImagesResponse) String() string {
 func (*ImagesResponse) ProtoMessage() {}
 
 func (x *ImagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[48]
+	mi := &file_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3525,7 +3645,7 @@ func (x *ImagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesResponse.ProtoReflect.Descriptor instead.
 func (*ImagesResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{48}
+	return file_starling_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ImagesResponse) GetImages() []*Image {
@@ -3551,7 +3671,7 @@ type TopRequest struct {
 
 func (x *TopRequest) Reset() {
 	*x = TopRequest{}
-	mi := &file_starling_proto_msgTypes[49]
+	mi := &file_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3563,7 +3683,7 @@ func (x *TopRequest) String() string {
 func (*TopRequest) ProtoMessage() {}
 
 func (x *TopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[49]
+	mi := &file_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3576,7 +3696,7 @@ func (x *TopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopRequest.ProtoReflect.Descriptor instead.
 func (*TopRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{49}
+	return file_starling_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *TopRequest) GetWindowMs() int64 {
@@ -3602,7 +3722,7 @@ type ContainerUsage struct {
 
 func (x *ContainerUsage) Reset() {
 	*x = ContainerUsage{}
-	mi := &file_starling_proto_msgTypes[50]
+	mi := &file_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3614,7 +3734,7 @@ func (x *ContainerUsage) String() string {
 func (*ContainerUsage) ProtoMessage() {}
 
 func (x *ContainerUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[50]
+	mi := &file_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3627,7 +3747,7 @@ func (x *ContainerUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainerUsage.ProtoReflect.Descriptor instead.
 func (*ContainerUsage) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{50}
+	return file_starling_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ContainerUsage) GetKey() *Key {
@@ -3689,7 +3809,7 @@ type TopResponse struct {
 
 func (x *TopResponse) Reset() {
 	*x = TopResponse{}
-	mi := &file_starling_proto_msgTypes[51]
+	mi := &file_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3701,7 +3821,7 @@ func (x *TopResponse) String() string {
 func (*TopResponse) ProtoMessage() {}
 
 func (x *TopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[51]
+	mi := &file_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3714,7 +3834,7 @@ func (x *TopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopResponse.ProtoReflect.Descriptor instead.
 func (*TopResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{51}
+	return file_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *TopResponse) GetContainers() []*ContainerUsage {
@@ -3739,7 +3859,7 @@ type DoctorRequest struct {
 
 func (x *DoctorRequest) Reset() {
 	*x = DoctorRequest{}
-	mi := &file_starling_proto_msgTypes[52]
+	mi := &file_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3751,7 +3871,7 @@ func (x *DoctorRequest) String() string {
 func (*DoctorRequest) ProtoMessage() {}
 
 func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[52]
+	mi := &file_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3764,7 +3884,7 @@ func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorRequest.ProtoReflect.Descriptor instead.
 func (*DoctorRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{52}
+	return file_starling_proto_rawDescGZIP(), []int{54}
 }
 
 type Finding struct {
@@ -3778,7 +3898,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_starling_proto_msgTypes[53]
+	mi := &file_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3790,7 +3910,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[53]
+	mi := &file_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3803,7 +3923,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{53}
+	return file_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Finding) GetWhat() string {
@@ -3837,7 +3957,7 @@ type DoctorResponse struct {
 
 func (x *DoctorResponse) Reset() {
 	*x = DoctorResponse{}
-	mi := &file_starling_proto_msgTypes[54]
+	mi := &file_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3849,7 +3969,7 @@ func (x *DoctorResponse) String() string {
 func (*DoctorResponse) ProtoMessage() {}
 
 func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[54]
+	mi := &file_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3862,7 +3982,7 @@ func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorResponse.ProtoReflect.Descriptor instead.
 func (*DoctorResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{54}
+	return file_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DoctorResponse) GetFindings() []*Finding {
@@ -3887,7 +4007,7 @@ type DebugRequest struct {
 
 func (x *DebugRequest) Reset() {
 	*x = DebugRequest{}
-	mi := &file_starling_proto_msgTypes[55]
+	mi := &file_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3899,7 +4019,7 @@ func (x *DebugRequest) String() string {
 func (*DebugRequest) ProtoMessage() {}
 
 func (x *DebugRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[55]
+	mi := &file_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3912,7 +4032,7 @@ func (x *DebugRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugRequest.ProtoReflect.Descriptor instead.
 func (*DebugRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{55}
+	return file_starling_proto_rawDescGZIP(), []int{57}
 }
 
 type DebugResponse struct {
@@ -3926,7 +4046,7 @@ type DebugResponse struct {
 
 func (x *DebugResponse) Reset() {
 	*x = DebugResponse{}
-	mi := &file_starling_proto_msgTypes[56]
+	mi := &file_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3938,7 +4058,7 @@ func (x *DebugResponse) String() string {
 func (*DebugResponse) ProtoMessage() {}
 
 func (x *DebugResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[56]
+	mi := &file_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3951,7 +4071,7 @@ func (x *DebugResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugResponse.ProtoReflect.Descriptor instead.
 func (*DebugResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{56}
+	return file_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *DebugResponse) GetStateHash() string {
@@ -3985,7 +4105,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_starling_proto_msgTypes[57]
+	mi := &file_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3997,7 +4117,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[57]
+	mi := &file_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4010,7 +4130,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{57}
+	return file_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *AttachRequest) GetLoop() string {
@@ -4054,7 +4174,7 @@ type LoopStep struct {
 
 func (x *LoopStep) Reset() {
 	*x = LoopStep{}
-	mi := &file_starling_proto_msgTypes[58]
+	mi := &file_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4066,7 +4186,7 @@ func (x *LoopStep) String() string {
 func (*LoopStep) ProtoMessage() {}
 
 func (x *LoopStep) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[58]
+	mi := &file_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4079,7 +4199,7 @@ func (x *LoopStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoopStep.ProtoReflect.Descriptor instead.
 func (*LoopStep) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{58}
+	return file_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *LoopStep) GetName() string {
@@ -4231,7 +4351,7 @@ type StepCall struct {
 
 func (x *StepCall) Reset() {
 	*x = StepCall{}
-	mi := &file_starling_proto_msgTypes[59]
+	mi := &file_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4243,7 +4363,7 @@ func (x *StepCall) String() string {
 func (*StepCall) ProtoMessage() {}
 
 func (x *StepCall) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[59]
+	mi := &file_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4256,7 +4376,7 @@ func (x *StepCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepCall.ProtoReflect.Descriptor instead.
 func (*StepCall) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{59}
+	return file_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *StepCall) GetSession() string {
@@ -4367,7 +4487,7 @@ type StepResult struct {
 
 func (x *StepResult) Reset() {
 	*x = StepResult{}
-	mi := &file_starling_proto_msgTypes[60]
+	mi := &file_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4379,7 +4499,7 @@ func (x *StepResult) String() string {
 func (*StepResult) ProtoMessage() {}
 
 func (x *StepResult) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[60]
+	mi := &file_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4392,7 +4512,7 @@ func (x *StepResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepResult.ProtoReflect.Descriptor instead.
 func (*StepResult) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{60}
+	return file_starling_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *StepResult) GetSession() string {
@@ -4469,7 +4589,7 @@ type ChildSpec struct {
 
 func (x *ChildSpec) Reset() {
 	*x = ChildSpec{}
-	mi := &file_starling_proto_msgTypes[61]
+	mi := &file_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4481,7 +4601,7 @@ func (x *ChildSpec) String() string {
 func (*ChildSpec) ProtoMessage() {}
 
 func (x *ChildSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[61]
+	mi := &file_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4494,7 +4614,7 @@ func (x *ChildSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChildSpec.ProtoReflect.Descriptor instead.
 func (*ChildSpec) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{61}
+	return file_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ChildSpec) GetSlot() uint32 {
@@ -4519,7 +4639,7 @@ type FinishResponse struct {
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_starling_proto_msgTypes[62]
+	mi := &file_starling_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4531,7 +4651,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[62]
+	mi := &file_starling_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4544,7 +4664,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{62}
+	return file_starling_proto_rawDescGZIP(), []int{64}
 }
 
 type VerifyRequest struct {
@@ -4557,7 +4677,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_starling_proto_msgTypes[63]
+	mi := &file_starling_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4569,7 +4689,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[63]
+	mi := &file_starling_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4582,7 +4702,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{63}
+	return file_starling_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *VerifyRequest) GetKind() string {
@@ -4611,7 +4731,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_starling_proto_msgTypes[64]
+	mi := &file_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4623,7 +4743,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[64]
+	mi := &file_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4636,7 +4756,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{64}
+	return file_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *VerifyResponse) GetProof() string {
@@ -4898,7 +5018,15 @@ const file_starling_proto_rawDesc = "" +
 	"\tcontainer\x18\x02 \x01(\tR\tcontainer\x12\x12\n" +
 	"\x04args\x18\x03 \x03(\tR\x04args\x12\x10\n" +
 	"\x03tty\x18\x04 \x01(\bR\x03tty\x12-\n" +
-	"\x04size\x18\x05 \x01(\v2\x19.starling.v1.TerminalSizeR\x04size\"<\n" +
+	"\x04size\x18\x05 \x01(\v2\x19.starling.v1.TerminalSizeR\x04size\"w\n" +
+	"\tCopyStart\x12\"\n" +
+	"\x03key\x18\x01 \x01(\v2\x10.starling.v1.KeyR\x03key\x12\x1c\n" +
+	"\tcontainer\x18\x02 \x01(\tR\tcontainer\x12\x12\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\x12\x14\n" +
+	"\x05write\x18\x04 \x01(\bR\x05write\"L\n" +
+	"\bCopyData\x12,\n" +
+	"\x05start\x18\x01 \x01(\v2\x16.starling.v1.CopyStartR\x05start\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"<\n" +
 	"\fTerminalSize\x12\x14\n" +
 	"\x05width\x18\x01 \x01(\rR\x05width\x12\x16\n" +
 	"\x06height\x18\x02 \x01(\rR\x06height\"q\n" +
@@ -5085,7 +5213,7 @@ const file_starling_proto_rawDesc = "" +
 	"\x0fEDIT_KIND_APPLY\x10\x01\x12\x13\n" +
 	"\x0fEDIT_KIND_PATCH\x10\x02\x12\x14\n" +
 	"\x10EDIT_KIND_DELETE\x10\x03\x12\x14\n" +
-	"\x10EDIT_KIND_SWITCH\x10\x042\x86\r\n" +
+	"\x10EDIT_KIND_SWITCH\x10\x042\xc0\r\n" +
 	"\bStarling\x12>\n" +
 	"\x05Apply\x12\x19.starling.v1.ApplyRequest\x1a\x1a.starling.v1.ApplyResponse\x12<\n" +
 	"\x04Plan\x12\x19.starling.v1.ApplyRequest\x1a\x19.starling.v1.PlanResponse\x12D\n" +
@@ -5097,7 +5225,8 @@ const file_starling_proto_rawDesc = "" +
 	"\x06Events\x12\x1a.starling.v1.EventsRequest\x1a\x12.starling.v1.Event0\x01\x12>\n" +
 	"\x05Watch\x12\x19.starling.v1.WatchRequest\x1a\x18.starling.v1.ObjectState0\x01\x128\n" +
 	"\x04Logs\x12\x18.starling.v1.LogsRequest\x1a\x14.starling.v1.LogLine0\x01\x12;\n" +
-	"\x04Exec\x12\x16.starling.v1.ExecInput\x1a\x17.starling.v1.ExecOutput(\x010\x01\x12A\n" +
+	"\x04Exec\x12\x16.starling.v1.ExecInput\x1a\x17.starling.v1.ExecOutput(\x010\x01\x128\n" +
+	"\x04Copy\x12\x15.starling.v1.CopyData\x1a\x15.starling.v1.CopyData(\x010\x01\x12A\n" +
 	"\aForward\x12\x18.starling.v1.ForwardData\x1a\x18.starling.v1.ForwardData(\x010\x01\x12G\n" +
 	"\bMachines\x12\x1c.starling.v1.MachinesRequest\x1a\x1d.starling.v1.MachinesResponse\x12A\n" +
 	"\x06Invite\x12\x1a.starling.v1.InviteRequest\x1a\x1b.starling.v1.InviteResponse\x12V\n" +
@@ -5126,7 +5255,7 @@ func file_starling_proto_rawDescGZIP() []byte {
 }
 
 var file_starling_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 75)
+var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
 var file_starling_proto_goTypes = []any{
 	(EditKind)(0),                 // 0: starling.v1.EditKind
 	(*Key)(nil),                   // 1: starling.v1.Key
@@ -5162,54 +5291,56 @@ var file_starling_proto_goTypes = []any{
 	(*LogLine)(nil),               // 31: starling.v1.LogLine
 	(*ExecInput)(nil),             // 32: starling.v1.ExecInput
 	(*ExecStart)(nil),             // 33: starling.v1.ExecStart
-	(*TerminalSize)(nil),          // 34: starling.v1.TerminalSize
-	(*ExecOutput)(nil),            // 35: starling.v1.ExecOutput
-	(*ForwardData)(nil),           // 36: starling.v1.ForwardData
-	(*MachinesRequest)(nil),       // 37: starling.v1.MachinesRequest
-	(*MachineInfo)(nil),           // 38: starling.v1.MachineInfo
-	(*MachinesResponse)(nil),      // 39: starling.v1.MachinesResponse
-	(*InviteRequest)(nil),         // 40: starling.v1.InviteRequest
-	(*InviteResponse)(nil),        // 41: starling.v1.InviteResponse
-	(*RemoveMachineRequest)(nil),  // 42: starling.v1.RemoveMachineRequest
-	(*RemoveMachineResponse)(nil), // 43: starling.v1.RemoveMachineResponse
-	(*ImageChunk)(nil),            // 44: starling.v1.ImageChunk
-	(*ExportImageRequest)(nil),    // 45: starling.v1.ExportImageRequest
-	(*RemoveImagesRequest)(nil),   // 46: starling.v1.RemoveImagesRequest
-	(*ImagesRequest)(nil),         // 47: starling.v1.ImagesRequest
-	(*Image)(nil),                 // 48: starling.v1.Image
-	(*ImagesResponse)(nil),        // 49: starling.v1.ImagesResponse
-	(*TopRequest)(nil),            // 50: starling.v1.TopRequest
-	(*ContainerUsage)(nil),        // 51: starling.v1.ContainerUsage
-	(*TopResponse)(nil),           // 52: starling.v1.TopResponse
-	(*DoctorRequest)(nil),         // 53: starling.v1.DoctorRequest
-	(*Finding)(nil),               // 54: starling.v1.Finding
-	(*DoctorResponse)(nil),        // 55: starling.v1.DoctorResponse
-	(*DebugRequest)(nil),          // 56: starling.v1.DebugRequest
-	(*DebugResponse)(nil),         // 57: starling.v1.DebugResponse
-	(*AttachRequest)(nil),         // 58: starling.v1.AttachRequest
-	(*LoopStep)(nil),              // 59: starling.v1.LoopStep
-	(*StepCall)(nil),              // 60: starling.v1.StepCall
-	(*StepResult)(nil),            // 61: starling.v1.StepResult
-	(*ChildSpec)(nil),             // 62: starling.v1.ChildSpec
-	(*FinishResponse)(nil),        // 63: starling.v1.FinishResponse
-	(*VerifyRequest)(nil),         // 64: starling.v1.VerifyRequest
-	(*VerifyResponse)(nil),        // 65: starling.v1.VerifyResponse
-	nil,                           // 66: starling.v1.View.SilentSinceMsEntry
-	nil,                           // 67: starling.v1.Edit.FieldsEntry
-	nil,                           // 68: starling.v1.Object.FieldsEntry
-	nil,                           // 69: starling.v1.Object.StatusEntry
-	nil,                           // 70: starling.v1.MachineInfo.LabelsEntry
-	nil,                           // 71: starling.v1.DebugResponse.FiguresEntry
-	nil,                           // 72: starling.v1.StepCall.FieldsEntry
-	nil,                           // 73: starling.v1.StepCall.PreviousEntry
-	nil,                           // 74: starling.v1.StepResult.OutputsEntry
-	nil,                           // 75: starling.v1.ChildSpec.FieldsEntry
+	(*CopyStart)(nil),             // 34: starling.v1.CopyStart
+	(*CopyData)(nil),              // 35: starling.v1.CopyData
+	(*TerminalSize)(nil),          // 36: starling.v1.TerminalSize
+	(*ExecOutput)(nil),            // 37: starling.v1.ExecOutput
+	(*ForwardData)(nil),           // 38: starling.v1.ForwardData
+	(*MachinesRequest)(nil),       // 39: starling.v1.MachinesRequest
+	(*MachineInfo)(nil),           // 40: starling.v1.MachineInfo
+	(*MachinesResponse)(nil),      // 41: starling.v1.MachinesResponse
+	(*InviteRequest)(nil),         // 42: starling.v1.InviteRequest
+	(*InviteResponse)(nil),        // 43: starling.v1.InviteResponse
+	(*RemoveMachineRequest)(nil),  // 44: starling.v1.RemoveMachineRequest
+	(*RemoveMachineResponse)(nil), // 45: starling.v1.RemoveMachineResponse
+	(*ImageChunk)(nil),            // 46: starling.v1.ImageChunk
+	(*ExportImageRequest)(nil),    // 47: starling.v1.ExportImageRequest
+	(*RemoveImagesRequest)(nil),   // 48: starling.v1.RemoveImagesRequest
+	(*ImagesRequest)(nil),         // 49: starling.v1.ImagesRequest
+	(*Image)(nil),                 // 50: starling.v1.Image
+	(*ImagesResponse)(nil),        // 51: starling.v1.ImagesResponse
+	(*TopRequest)(nil),            // 52: starling.v1.TopRequest
+	(*ContainerUsage)(nil),        // 53: starling.v1.ContainerUsage
+	(*TopResponse)(nil),           // 54: starling.v1.TopResponse
+	(*DoctorRequest)(nil),         // 55: starling.v1.DoctorRequest
+	(*Finding)(nil),               // 56: starling.v1.Finding
+	(*DoctorResponse)(nil),        // 57: starling.v1.DoctorResponse
+	(*DebugRequest)(nil),          // 58: starling.v1.DebugRequest
+	(*DebugResponse)(nil),         // 59: starling.v1.DebugResponse
+	(*AttachRequest)(nil),         // 60: starling.v1.AttachRequest
+	(*LoopStep)(nil),              // 61: starling.v1.LoopStep
+	(*StepCall)(nil),              // 62: starling.v1.StepCall
+	(*StepResult)(nil),            // 63: starling.v1.StepResult
+	(*ChildSpec)(nil),             // 64: starling.v1.ChildSpec
+	(*FinishResponse)(nil),        // 65: starling.v1.FinishResponse
+	(*VerifyRequest)(nil),         // 66: starling.v1.VerifyRequest
+	(*VerifyResponse)(nil),        // 67: starling.v1.VerifyResponse
+	nil,                           // 68: starling.v1.View.SilentSinceMsEntry
+	nil,                           // 69: starling.v1.Edit.FieldsEntry
+	nil,                           // 70: starling.v1.Object.FieldsEntry
+	nil,                           // 71: starling.v1.Object.StatusEntry
+	nil,                           // 72: starling.v1.MachineInfo.LabelsEntry
+	nil,                           // 73: starling.v1.DebugResponse.FiguresEntry
+	nil,                           // 74: starling.v1.StepCall.FieldsEntry
+	nil,                           // 75: starling.v1.StepCall.PreviousEntry
+	nil,                           // 76: starling.v1.StepResult.OutputsEntry
+	nil,                           // 77: starling.v1.ChildSpec.FieldsEntry
 }
 var file_starling_proto_depIdxs = []int32{
-	66, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
+	68, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
 	0,  // 1: starling.v1.Edit.kind:type_name -> starling.v1.EditKind
 	1,  // 2: starling.v1.Edit.key:type_name -> starling.v1.Key
-	67, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
+	69, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
 	4,  // 4: starling.v1.Edit.switch_to:type_name -> starling.v1.SwitchTo
 	3,  // 5: starling.v1.ApplyRequest.edits:type_name -> starling.v1.Edit
 	1,  // 6: starling.v1.Outcome.key:type_name -> starling.v1.Key
@@ -5222,8 +5353,8 @@ var file_starling_proto_depIdxs = []int32{
 	2,  // 13: starling.v1.PlanResponse.view:type_name -> starling.v1.View
 	1,  // 14: starling.v1.RollbackRequest.key:type_name -> starling.v1.Key
 	1,  // 15: starling.v1.Object.key:type_name -> starling.v1.Key
-	68, // 16: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
-	69, // 17: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
+	70, // 16: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
+	71, // 17: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
 	15, // 18: starling.v1.Object.conflicts:type_name -> starling.v1.Conflict
 	14, // 19: starling.v1.GetResponse.objects:type_name -> starling.v1.Object
 	2,  // 20: starling.v1.GetResponse.view:type_name -> starling.v1.View
@@ -5245,86 +5376,90 @@ var file_starling_proto_depIdxs = []int32{
 	1,  // 36: starling.v1.Event.key:type_name -> starling.v1.Key
 	1,  // 37: starling.v1.LogsRequest.key:type_name -> starling.v1.Key
 	33, // 38: starling.v1.ExecInput.start:type_name -> starling.v1.ExecStart
-	34, // 39: starling.v1.ExecInput.resize:type_name -> starling.v1.TerminalSize
+	36, // 39: starling.v1.ExecInput.resize:type_name -> starling.v1.TerminalSize
 	1,  // 40: starling.v1.ExecStart.key:type_name -> starling.v1.Key
-	34, // 41: starling.v1.ExecStart.size:type_name -> starling.v1.TerminalSize
-	1,  // 42: starling.v1.ForwardData.key:type_name -> starling.v1.Key
-	70, // 43: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
-	38, // 44: starling.v1.MachinesResponse.machines:type_name -> starling.v1.MachineInfo
-	2,  // 45: starling.v1.MachinesResponse.view:type_name -> starling.v1.View
-	2,  // 46: starling.v1.RemoveMachineResponse.view:type_name -> starling.v1.View
-	48, // 47: starling.v1.ImagesResponse.images:type_name -> starling.v1.Image
-	2,  // 48: starling.v1.ImagesResponse.view:type_name -> starling.v1.View
-	1,  // 49: starling.v1.ContainerUsage.key:type_name -> starling.v1.Key
-	51, // 50: starling.v1.TopResponse.containers:type_name -> starling.v1.ContainerUsage
-	2,  // 51: starling.v1.TopResponse.view:type_name -> starling.v1.View
-	54, // 52: starling.v1.DoctorResponse.findings:type_name -> starling.v1.Finding
-	2,  // 53: starling.v1.DoctorResponse.view:type_name -> starling.v1.View
-	71, // 54: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
-	2,  // 55: starling.v1.DebugResponse.view:type_name -> starling.v1.View
-	59, // 56: starling.v1.AttachRequest.steps:type_name -> starling.v1.LoopStep
-	1,  // 57: starling.v1.StepCall.key:type_name -> starling.v1.Key
-	72, // 58: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
-	73, // 59: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
-	74, // 60: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
-	62, // 61: starling.v1.StepResult.children:type_name -> starling.v1.ChildSpec
-	75, // 62: starling.v1.ChildSpec.fields:type_name -> starling.v1.ChildSpec.FieldsEntry
-	2,  // 63: starling.v1.VerifyResponse.view:type_name -> starling.v1.View
-	5,  // 64: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
-	5,  // 65: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
-	12, // 66: starling.v1.Starling.Rollback:input_type -> starling.v1.RollbackRequest
-	13, // 67: starling.v1.Starling.Get:input_type -> starling.v1.GetRequest
-	19, // 68: starling.v1.Starling.Status:input_type -> starling.v1.StatusRequest
-	21, // 69: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	24, // 70: starling.v1.Starling.History:input_type -> starling.v1.HistoryRequest
-	27, // 71: starling.v1.Starling.Events:input_type -> starling.v1.EventsRequest
-	29, // 72: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	30, // 73: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	32, // 74: starling.v1.Starling.Exec:input_type -> starling.v1.ExecInput
-	36, // 75: starling.v1.Starling.Forward:input_type -> starling.v1.ForwardData
-	37, // 76: starling.v1.Starling.Machines:input_type -> starling.v1.MachinesRequest
-	40, // 77: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
-	42, // 78: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
-	44, // 79: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
-	47, // 80: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
-	45, // 81: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
-	46, // 82: starling.v1.Starling.RemoveImages:input_type -> starling.v1.RemoveImagesRequest
-	50, // 83: starling.v1.Starling.Top:input_type -> starling.v1.TopRequest
-	53, // 84: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
-	64, // 85: starling.v1.Starling.Verify:input_type -> starling.v1.VerifyRequest
-	58, // 86: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
-	61, // 87: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
-	56, // 88: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
-	7,  // 89: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
-	11, // 90: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
-	7,  // 91: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
-	16, // 92: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
-	20, // 93: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
-	23, // 94: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	26, // 95: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
-	28, // 96: starling.v1.Starling.Events:output_type -> starling.v1.Event
-	18, // 97: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
-	31, // 98: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
-	35, // 99: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
-	36, // 100: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
-	39, // 101: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
-	41, // 102: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
-	43, // 103: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
-	49, // 104: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
-	49, // 105: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
-	44, // 106: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
-	49, // 107: starling.v1.Starling.RemoveImages:output_type -> starling.v1.ImagesResponse
-	52, // 108: starling.v1.Starling.Top:output_type -> starling.v1.TopResponse
-	55, // 109: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
-	65, // 110: starling.v1.Starling.Verify:output_type -> starling.v1.VerifyResponse
-	60, // 111: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
-	63, // 112: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
-	57, // 113: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
-	89, // [89:114] is the sub-list for method output_type
-	64, // [64:89] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	36, // 41: starling.v1.ExecStart.size:type_name -> starling.v1.TerminalSize
+	1,  // 42: starling.v1.CopyStart.key:type_name -> starling.v1.Key
+	34, // 43: starling.v1.CopyData.start:type_name -> starling.v1.CopyStart
+	1,  // 44: starling.v1.ForwardData.key:type_name -> starling.v1.Key
+	72, // 45: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
+	40, // 46: starling.v1.MachinesResponse.machines:type_name -> starling.v1.MachineInfo
+	2,  // 47: starling.v1.MachinesResponse.view:type_name -> starling.v1.View
+	2,  // 48: starling.v1.RemoveMachineResponse.view:type_name -> starling.v1.View
+	50, // 49: starling.v1.ImagesResponse.images:type_name -> starling.v1.Image
+	2,  // 50: starling.v1.ImagesResponse.view:type_name -> starling.v1.View
+	1,  // 51: starling.v1.ContainerUsage.key:type_name -> starling.v1.Key
+	53, // 52: starling.v1.TopResponse.containers:type_name -> starling.v1.ContainerUsage
+	2,  // 53: starling.v1.TopResponse.view:type_name -> starling.v1.View
+	56, // 54: starling.v1.DoctorResponse.findings:type_name -> starling.v1.Finding
+	2,  // 55: starling.v1.DoctorResponse.view:type_name -> starling.v1.View
+	73, // 56: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
+	2,  // 57: starling.v1.DebugResponse.view:type_name -> starling.v1.View
+	61, // 58: starling.v1.AttachRequest.steps:type_name -> starling.v1.LoopStep
+	1,  // 59: starling.v1.StepCall.key:type_name -> starling.v1.Key
+	74, // 60: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
+	75, // 61: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
+	76, // 62: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
+	64, // 63: starling.v1.StepResult.children:type_name -> starling.v1.ChildSpec
+	77, // 64: starling.v1.ChildSpec.fields:type_name -> starling.v1.ChildSpec.FieldsEntry
+	2,  // 65: starling.v1.VerifyResponse.view:type_name -> starling.v1.View
+	5,  // 66: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
+	5,  // 67: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
+	12, // 68: starling.v1.Starling.Rollback:input_type -> starling.v1.RollbackRequest
+	13, // 69: starling.v1.Starling.Get:input_type -> starling.v1.GetRequest
+	19, // 70: starling.v1.Starling.Status:input_type -> starling.v1.StatusRequest
+	21, // 71: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	24, // 72: starling.v1.Starling.History:input_type -> starling.v1.HistoryRequest
+	27, // 73: starling.v1.Starling.Events:input_type -> starling.v1.EventsRequest
+	29, // 74: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	30, // 75: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	32, // 76: starling.v1.Starling.Exec:input_type -> starling.v1.ExecInput
+	35, // 77: starling.v1.Starling.Copy:input_type -> starling.v1.CopyData
+	38, // 78: starling.v1.Starling.Forward:input_type -> starling.v1.ForwardData
+	39, // 79: starling.v1.Starling.Machines:input_type -> starling.v1.MachinesRequest
+	42, // 80: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
+	44, // 81: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
+	46, // 82: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
+	49, // 83: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
+	47, // 84: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
+	48, // 85: starling.v1.Starling.RemoveImages:input_type -> starling.v1.RemoveImagesRequest
+	52, // 86: starling.v1.Starling.Top:input_type -> starling.v1.TopRequest
+	55, // 87: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
+	66, // 88: starling.v1.Starling.Verify:input_type -> starling.v1.VerifyRequest
+	60, // 89: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
+	63, // 90: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
+	58, // 91: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
+	7,  // 92: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
+	11, // 93: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
+	7,  // 94: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
+	16, // 95: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
+	20, // 96: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
+	23, // 97: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	26, // 98: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
+	28, // 99: starling.v1.Starling.Events:output_type -> starling.v1.Event
+	18, // 100: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
+	31, // 101: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
+	37, // 102: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
+	35, // 103: starling.v1.Starling.Copy:output_type -> starling.v1.CopyData
+	38, // 104: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
+	41, // 105: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
+	43, // 106: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
+	45, // 107: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
+	51, // 108: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
+	51, // 109: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
+	46, // 110: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
+	51, // 111: starling.v1.Starling.RemoveImages:output_type -> starling.v1.ImagesResponse
+	54, // 112: starling.v1.Starling.Top:output_type -> starling.v1.TopResponse
+	57, // 113: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
+	67, // 114: starling.v1.Starling.Verify:output_type -> starling.v1.VerifyResponse
+	62, // 115: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
+	65, // 116: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
+	59, // 117: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
+	92, // [92:118] is the sub-list for method output_type
+	66, // [66:92] is the sub-list for method input_type
+	66, // [66:66] is the sub-list for extension type_name
+	66, // [66:66] is the sub-list for extension extendee
+	0,  // [0:66] is the sub-list for field type_name
 }
 
 func init() { file_starling_proto_init() }
@@ -5338,7 +5473,7 @@ func file_starling_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_starling_proto_rawDesc), len(file_starling_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   75,
+			NumMessages:   77,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

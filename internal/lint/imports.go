@@ -55,7 +55,8 @@ func Rules() []Rule {
 		{Of: "store", Own: []string{"api", "crdt"}, Libraries: append([]string{"github.com/dgraph-io/badger/v4"}, system...)},
 		{Of: "store/storetest", Own: []string{"crdt", "store"}},
 		{Of: "gossip", Own: []string{"api", "crdt", "identity"}, Libraries: append([]string{"github.com/hashicorp/serf", "github.com/hashicorp/memberlist"}, system...)},
-		{Of: "oci", Own: []string{"api", "crdt", "identity", "lifecycle", "loops"}, Libraries: runtimes},
+		{Of: "oci", Own: []string{"api", "crdt", "identity", "lifecycle", "loops", "oci/tree"}, Libraries: runtimes},
+		{Of: "oci/tree"},
 		{Of: "oci/testimage", Libraries: registry},
 		// A running peer, and what speaks to one.
 		{Of: "server", Own: []string{"api", "api/v1/...", "crdt", "identity", "lifecycle", "oci", "peer"}, Libraries: wire},

@@ -59,6 +59,8 @@ const (
 	StarlingLogsProcedure = "/starling.v1.Starling/Logs"
 	// StarlingExecProcedure is the fully-qualified name of the Starling's Exec RPC.
 	StarlingExecProcedure = "/starling.v1.Starling/Exec"
+	// StarlingCopyProcedure is the fully-qualified name of the Starling's Copy RPC.
+	StarlingCopyProcedure = "/starling.v1.Starling/Copy"
 	// StarlingForwardProcedure is the fully-qualified name of the Starling's Forward RPC.
 	StarlingForwardProcedure = "/starling.v1.Starling/Forward"
 	// StarlingMachinesProcedure is the fully-qualified name of the Starling's Machines RPC.
@@ -109,6 +111,8 @@ type StarlingClient interface {
 	Watch(context.Context, *v1.WatchRequest) (*connect.ServerStreamForClient[v1.ObjectState], error)
 	Logs(context.Context, *v1.LogsRequest) (*connect.ServerStreamForClient[v1.LogLine], error)
 	Exec(context.Context) (*connect.BidiStreamForClientSimple[v1.ExecInput, v1.ExecOutput], error)
+	// Copy carries files into or out of a running container, as a tar archive.
+	Copy(context.Context) (*connect.BidiStreamForClientSimple[v1.CopyData, v1.CopyData], error)
 	// Forward carries one TCP connection to a port of a pod.
 	Forward(context.Context) (*connect.BidiStreamForClientSimple[v1.ForwardData, v1.ForwardData], error)
 	Machines(context.Context, *v1.MachinesRequest) (*v1.MachinesResponse, error)
@@ -214,6 +218,12 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(starlingMethods.ByName("Exec")),
 			connect.WithClientOptions(opts...),
 		),
+		copy: connect.NewClient[v1.CopyData, v1.CopyData](
+			httpClient,
+			baseURL+StarlingCopyProcedure,
+			connect.WithSchema(starlingMethods.ByName("Copy")),
+			connect.WithClientOptions(opts...),
+		),
 		forward: connect.NewClient[v1.ForwardData, v1.ForwardData](
 			httpClient,
 			baseURL+StarlingForwardProcedure,
@@ -314,6 +324,7 @@ type starlingClient struct {
 	watch         *connect.Client[v1.WatchRequest, v1.ObjectState]
 	logs          *connect.Client[v1.LogsRequest, v1.LogLine]
 	exec          *connect.Client[v1.ExecInput, v1.ExecOutput]
+	copy          *connect.Client[v1.CopyData, v1.CopyData]
 	forward       *connect.Client[v1.ForwardData, v1.ForwardData]
 	machines      *connect.Client[v1.MachinesRequest, v1.MachinesResponse]
 	invite        *connect.Client[v1.InviteRequest, v1.InviteResponse]
@@ -411,6 +422,11 @@ func (c *starlingClient) Logs(ctx context.Context, req *v1.LogsRequest) (*connec
 // Exec calls starling.v1.Starling.Exec.
 func (c *starlingClient) Exec(ctx context.Context) (*connect.BidiStreamForClientSimple[v1.ExecInput, v1.ExecOutput], error) {
 	return c.exec.CallBidiStreamSimple(ctx)
+}
+
+// Copy calls starling.v1.Starling.Copy.
+func (c *starlingClient) Copy(ctx context.Context) (*connect.BidiStreamForClientSimple[v1.CopyData, v1.CopyData], error) {
+	return c.copy.CallBidiStreamSimple(ctx)
 }
 
 // Forward calls starling.v1.Starling.Forward.
@@ -543,6 +559,8 @@ type StarlingHandler interface {
 	Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.ObjectState]) error
 	Logs(context.Context, *v1.LogsRequest, *connect.ServerStream[v1.LogLine]) error
 	Exec(context.Context, *connect.BidiStream[v1.ExecInput, v1.ExecOutput]) error
+	// Copy carries files into or out of a running container, as a tar archive.
+	Copy(context.Context, *connect.BidiStream[v1.CopyData, v1.CopyData]) error
 	// Forward carries one TCP connection to a port of a pod.
 	Forward(context.Context, *connect.BidiStream[v1.ForwardData, v1.ForwardData]) error
 	Machines(context.Context, *v1.MachinesRequest) (*v1.MachinesResponse, error)
@@ -642,6 +660,12 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		StarlingExecProcedure,
 		svc.Exec,
 		connect.WithSchema(starlingMethods.ByName("Exec")),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingCopyHandler := connect.NewBidiStreamHandler(
+		StarlingCopyProcedure,
+		svc.Copy,
+		connect.WithSchema(starlingMethods.ByName("Copy")),
 		connect.WithHandlerOptions(opts...),
 	)
 	starlingForwardHandler := connect.NewBidiStreamHandler(
@@ -752,6 +776,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingLogsHandler.ServeHTTP(w, r)
 		case StarlingExecProcedure:
 			starlingExecHandler.ServeHTTP(w, r)
+		case StarlingCopyProcedure:
+			starlingCopyHandler.ServeHTTP(w, r)
 		case StarlingForwardProcedure:
 			starlingForwardHandler.ServeHTTP(w, r)
 		case StarlingMachinesProcedure:
@@ -831,6 +857,10 @@ func (UnimplementedStarlingHandler) Logs(context.Context, *v1.LogsRequest, *conn
 
 func (UnimplementedStarlingHandler) Exec(context.Context, *connect.BidiStream[v1.ExecInput, v1.ExecOutput]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Exec is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) Copy(context.Context, *connect.BidiStream[v1.CopyData, v1.CopyData]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Copy is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) Forward(context.Context, *connect.BidiStream[v1.ForwardData, v1.ForwardData]) error {

@@ -91,12 +91,16 @@ func (nothing) Logs(context.Context, string, string, oci.LogOptions, func(oci.Lo
 func (nothing) Exec(context.Context, string, string, oci.ExecSpec) (uint32, error) {
 	return 0, errNothing
 }
-func (nothing) Import(context.Context, io.Reader) ([]oci.Image, error) { return nil, errNothing }
-func (nothing) List(context.Context) ([]oci.Image, error)              { return nil, errNothing }
-func (nothing) Export(context.Context, string, io.Writer) error        { return errNothing }
-func (nothing) Discard(context.Context, string) (oci.Image, error)     { return oci.Image{}, errNothing }
-func (nothing) Prune(context.Context) ([]oci.Image, error)             { return nil, errNothing }
-func (nothing) Usage(context.Context) ([]oci.Usage, error)             { return nil, errNothing }
+func (nothing) Import(context.Context, io.Reader) ([]oci.Image, error)             { return nil, errNothing }
+func (nothing) List(context.Context) ([]oci.Image, error)                          { return nil, errNothing }
+func (nothing) Export(context.Context, string, io.Writer) error                    { return errNothing }
+func (nothing) Discard(context.Context, string) (oci.Image, error)                 { return oci.Image{}, errNothing }
+func (nothing) Prune(context.Context) ([]oci.Image, error)                         { return nil, errNothing }
+func (nothing) Usage(context.Context) ([]oci.Usage, error)                         { return nil, errNothing }
+func (nothing) ReadFiles(context.Context, string, string, string, io.Writer) error { return errNothing }
+func (nothing) WriteFiles(context.Context, string, string, string, io.Reader) error {
+	return errNothing
+}
 func (nothing) State(context.Context) (string, error)                  { return "", errNothing }
 func (nothing) Findings(context.Context) ([]*apiv1.Finding, error)     { return nil, errNothing }
 func (nothing) Dial(context.Context, string, uint16) (net.Conn, error) { return nil, errNothing }
