@@ -46,7 +46,11 @@ func DefineKind(name string, f Fields) (Kind, bool) {
 	// People's fields first, as in the built-in tables.
 	slices.SortStableFunc(k.Fields, func(a, b Field) int { return boolOrder(a.Owner != People, b.Owner != People) })
 	k.Groups = ownGroups(k.Fields)
-	k.Fields = slices.Concat(k.Fields, ownCommon(f))
+	loops := slices.IndexFunc(k.Fields, func(f Field) bool { return f.Owner != People })
+	if loops < 0 {
+		loops = len(k.Fields)
+	}
+	k.Fields = slices.Concat(k.Fields[:loops], ownCommon(f), k.Fields[loops:])
 	for _, c := range f.Strings("spec.columns") {
 		if checkFieldPath(c) == nil {
 			k.Columns = append(k.Columns, c)

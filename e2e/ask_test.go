@@ -155,7 +155,10 @@ func (c *cluster) await(t *testing.T, n int, key, what string, met func(seen) bo
 
 func keyOf(t *testing.T, s string) api.Key {
 	t.Helper()
-	key, err := api.ParseKey(s)
+	if !strings.Contains(s, "/") {
+		s = "pod/" + s
+	}
+	key, err := api.KeyFromString(s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,8 +59,8 @@ def call(path, method, request):
 STEP = {
     "name": "check",
     "kind": "Pod",
-    "requires": ["image"],
-    "requiredBy": ["container"],
+    "requires": ["admit"],
+    "requiredBy": ["image"],
     "reads": ["spec.containers.*.image"],
     "outputs": ["status.loops.audit"],
     "timeoutMs": "10000",

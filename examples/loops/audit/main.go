@@ -1,4 +1,4 @@
-// Audit is a control loop in a page: before a pod's containers start, it checks that
+// Audit is a control loop in a page: before a pod's images are fetched, it checks that
 // every image comes from a registry that the company trusts, and notes what it found.
 package main
 
@@ -30,15 +30,15 @@ func main() {
 	}
 }
 
-// audit declares the loop: one step of every pod, between image and container.
+// audit declares the loop: one step of every pod, before its images are fetched.
 func audit(trusted string) loop.Loop {
 	return loop.Loop{
 		Name: "audit",
 		Steps: []loop.Step{{
 			Name:       "check",
 			Kind:       "Pod",
-			Requires:   []string{"image"},
-			RequiredBy: []string{"container"},
+			Requires:   []string{"admit"},
+			RequiredBy: []string{"image"},
 			Reads:      []string{"spec.containers.*.image"},
 			Outputs:    []string{"status.loops.audit"},
 			Timeout:    10 * time.Second,
