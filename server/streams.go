@@ -2,9 +2,11 @@ package server
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -199,33 +201,23 @@ func receiveInput(stream *connect.BidiStream[apiv1.ExecInput, apiv1.ExecOutput],
 // Images lists the images of this machine, or of all that can be reached.
 func (s *Server) Images(ctx context.Context, _ *apiv1.ImagesRequest) (*apiv1.ImagesResponse, error) {
 	out := &apiv1.ImagesResponse{}
-	var others []peer.MemberInfo
-	self := ""
-	if err := s.read(ctx, func(c *peer.Core) *api.Error {
-		out.View, self = view(c), c.Self().Name
-		if !s.member {
-			others = c.Members()
-		}
-		return nil
-	}); err != nil {
+	self, others, err := s.around(ctx, &out.View)
+	if err != nil {
 		return nil, err
 	}
+	done := others.ask(&out.View.Unreachable, func(c apiv1connect.StarlingClient) (func(), error) {
+		theirs, err := c.Images(ctx, &apiv1.ImagesRequest{})
+		return func() { out.Images = append(out.Images, theirs.GetImages()...) }, err
+	})
 	list, err := s.cfg.Runtime.List(ctx)
+	done()
 	if err != nil {
 		return nil, wire(err)
 	}
-	out.Images = imagesTo(self, list)
-	for _, m := range others {
-		if m.Name == self || !m.Connected {
-			continue
-		}
-		theirs, err := apiv1connect.NewStarlingClient(s.cfg.Members.HTTPClient(m.ID), "https://"+m.Name).Images(ctx, &apiv1.ImagesRequest{})
-		if err != nil {
-			out.View.Unreachable = append(out.View.Unreachable, m.Name)
-			continue
-		}
-		out.Images = append(out.Images, theirs.GetImages()...)
-	}
+	out.Images = append(out.Images, imagesTo(self, list)...)
+	slices.SortFunc(out.Images, func(a, b *apiv1.Image) int {
+		return cmp.Or(cmp.Compare(a.GetName(), b.GetName()), cmp.Compare(a.GetMachine(), b.GetMachine()))
+	})
 	return out, nil
 }
 

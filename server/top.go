@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"starling.dev/starling/api"
 	apiv1 "starling.dev/starling/api/v1"
 	"starling.dev/starling/api/v1/apiv1connect"
 	"starling.dev/starling/oci"
-	"starling.dev/starling/peer"
 )
 
 // How long processor time is measured for: by default, and at most.
@@ -24,36 +22,16 @@ const (
 // written down.
 func (s *Server) Top(ctx context.Context, req *apiv1.TopRequest) (*apiv1.TopResponse, error) {
 	out := &apiv1.TopResponse{}
-	var others []peer.MemberInfo
-	self := ""
-	if err := s.read(ctx, func(c *peer.Core) *api.Error {
-		out.View, self = view(c), c.Self().Name
-		if !s.member {
-			others = c.Members()
-		}
-		return nil
-	}); err != nil {
+	self, others, err := s.around(ctx, &out.View)
+	if err != nil {
 		return nil, err
 	}
-	var mu sync.Mutex // guards out
-	var asked sync.WaitGroup
-	for _, m := range others {
-		if m.Name == self || !m.Connected {
-			continue
-		}
-		asked.Go(func() {
-			theirs, err := apiv1connect.NewStarlingClient(s.cfg.Members.HTTPClient(m.ID), "https://"+m.Name).Top(ctx, req)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				out.View.Unreachable = append(out.View.Unreachable, m.Name)
-				return
-			}
-			out.Containers = append(out.Containers, theirs.GetContainers()...)
-		})
-	}
+	done := others.ask(&out.View.Unreachable, func(c apiv1connect.StarlingClient) (func(), error) {
+		theirs, err := c.Top(ctx, req)
+		return func() { out.Containers = append(out.Containers, theirs.GetContainers()...) }, err
+	})
 	here, err := s.measure(ctx, time.Duration(req.GetWindowMs())*time.Millisecond)
-	asked.Wait()
+	done()
 	if err != nil {
 		return nil, wire(err)
 	}
