@@ -37,11 +37,14 @@ const (
 	NoRoot              = "NoRoot"
 	NotFound            = "NotFound"
 	NotSponsor          = "NotSponsor"
+	ObjectMissing       = "ObjectMissing"
+	ObjectNotUp         = "ObjectNotUp"
 	OutOfMemory         = "OutOfMemory"
 	ReadinessFailed     = "ReadinessFailed"
 	Refused             = "Refused"
 	PortInUse           = "PortInUse"
 	RegistryUnreachable = "RegistryUnreachable"
+	RequirementCycle    = "RequirementCycle"
 	RuntimeUnavailable  = "RuntimeUnavailable"
 	SpecInvalid         = "SpecInvalid"
 	StartupFailed       = "StartupFailed"
@@ -109,11 +112,14 @@ var codes = []Code{
 	{NoRoot, "The peer runs containers and must be root.", "Run it with sudo, or install it with `peer install`."},
 	{NotFound, "There is no such object.", "List what there is with `peer get`."},
 	{NotSponsor, "Only the machine that a token names as its sponsor can redeem it.", "Join at that machine, or make a new token with `peer invite` where you are."},
+	{ObjectMissing, "An object requires another one that does not exist.", "Create it, or take it out of spec.objects."},
+	{ObjectNotUp, "An object requires another one that is not up.", "Mend the other one first; the step goes on by itself."},
 	{OutOfMemory, "A container used more memory than its limit and was killed.", "Raise resources.memory, or make the program use less."},
 	{PortInUse, "A program on the machine listens on a host port of the pod.", "Stop that program, or choose another port in spec.containers.*.hostPorts; the pod goes on by itself."},
 	{ReadinessFailed, "A container runs, and its readiness probe fails.", "Read the container's output with `peer logs`, and ask the probe's port yourself with `peer forward`."},
 	{Refused, "The machine has not enough left for the pod that was placed on it.", "Nothing: the pod is placed again. If no machine fits, free some capacity."},
 	{RegistryUnreachable, "The registry of the image does not answer.", "Check the registry and the machine's network, or load the image with `peer image load`."},
+	{RequirementCycle, "Objects require each other in a circle, so that none of them starts.", "Take one of the requirements out of spec.objects."},
 	{RuntimeUnavailable, "The container runtime does not answer.", "Start containerd, or install it so that the peer can."},
 	{SpecInvalid, "The spec has fields that are unknown, missing or wrong.", "Correct what the message points at; nothing was changed."},
 	{StartupFailed, "A container's startup probe did not pass in its time, so that it is restarted.", "Read the container's output with `peer logs --previous`; raise the probe's failures or period if it only needs longer."},

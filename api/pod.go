@@ -10,6 +10,7 @@ const (
 	LoopVolume    = "volume"
 	LoopContainer = "container"
 	LoopReadiness = "readiness"
+	LoopObjects   = "objects"
 )
 
 // Values of spec.restart.
@@ -64,6 +65,7 @@ var podKind = Kind{
 		{"schedule", LoopScheduler},
 		{"admit", LoopAdmission},
 		{"storage", LoopVolume},
+		{"objects", LoopObjects},
 		{"running", LoopContainer},
 		{"ready", LoopReadiness},
 	},
@@ -86,6 +88,7 @@ var podGroups = []Group{
 	{Path: "spec.containers.*.probes.*", Key: KeyProbe, Doc: "startup holds the other two back until it passes once, and has the container restarted if it never does; readiness decides status.ready; a failing liveness probe has the container restarted. Each has exactly one of http, tcp, grpc and exec."},
 	{Path: "spec.require", Doc: "Labels that the machine must have, each with the same value."},
 	{Path: "spec.require.*", Key: KeyLabel},
+	{Path: "spec.objects", Doc: "Other objects that the pod depends on, by their keys, as in pod/db or service/shop/cache."},
 	{Path: "spec.stop", Doc: "How the pod's containers are asked to end."},
 	{Path: "spec.network", Doc: "The pod's place in the network. It always has one IPv6 address."},
 	{Path: "spec.volumes", Doc: "Storage that outlives the pod's containers, a map by name."},
@@ -102,6 +105,7 @@ var podGroups = []Group{
 	{Path: "status.admission", Doc: "What its machine reserved for the pod."},
 	{Path: "status.images", Doc: "The images that the pod runs, a map by container."},
 	{Path: "status.images.*", Key: KeyName},
+	{Path: "status.objects", Doc: "What the pod requires of other objects."},
 	{Path: "status.network", Doc: "What was made on the machine to connect the pod."},
 	{Path: "status.network.hostPorts", Doc: "The ports of the machine that lead to the pod, a map by name."},
 	{Path: "status.network.hostPorts.*", Key: KeyName},

@@ -24,10 +24,14 @@ type Lifecycle struct {
 	From, Mode string
 }
 
+// Objects are the keys of other objects that a pod depends on.
+type Objects struct{ Require, Bind []string }
+
 // PodSpec is what is wanted of a pod.
 type PodSpec struct {
 	Containers []Container // sorted by name
 	Require    map[string]string
+	Objects    Objects
 	Restart    string
 	Stop       Stop
 	Partition  string
@@ -101,6 +105,8 @@ type PodStatus struct {
 	Refused    map[string]string // by machine, from the scheduler
 	Refusals   map[string]string // by machine, from the machines themselves
 	Admission  Admission
+	Waits      string            // key of the object that it requires and waits for
+	Met        bool              // whether all that it requires was up when it started
 	Images     map[string]string // digest by container
 	Address    string
 	Namespace  string            // path of the network namespace
@@ -162,6 +168,7 @@ func (r *reader) lifecycle() Lifecycle {
 func (r *reader) podSpec(at string) PodSpec {
 	spec := PodSpec{
 		Require:   r.stringMap(at + ".require"),
+		Objects:   Objects{Require: r.strings(at + ".objects.require"), Bind: r.strings(at + ".objects.bind")},
 		Restart:   r.str(at + ".restart"),
 		Stop:      Stop{Signal: r.str(at + ".stop.signal"), Grace: r.duration(at + ".stop.grace")},
 		Partition: r.str(at + ".partition"),
@@ -226,6 +233,8 @@ func (r *reader) podStatus() PodStatus {
 		Machine:  r.str("status.machine"),
 		Refused:  r.stringMap("status.refused"),
 		Refusals: r.stringMap("status.refusals"),
+		Waits:    r.str("status.objects.waits"),
+		Met:      r.bool("status.objects.met"),
 		Admission: Admission{
 			Machine: r.str("status.admission.machine"),
 			CPU:     r.cpu("status.admission.cpu"),

@@ -26,6 +26,9 @@ func drawValue(t *rapid.T, f Field) string {
 	case TypeDuration:
 		return Duration(1e6 * drawMillis(t))
 	case TypeStrings:
+		if strings.Contains(f.Path, ".objects.") {
+			return List(rapid.SliceOfN(rapid.SampledFrom([]string{"pod/db", "machine/m1", "service/shop/cache"}), 1, 3).Draw(t, "keys")...)
+		}
 		return List(rapid.SliceOfN(drawText(), 1, 8).Draw(t, "list")...)
 	}
 	if len(f.Enum) > 0 {

@@ -65,6 +65,13 @@ func podRules(f Fields, add addFunc) {
 	if s := f.String("spec.stop.signal"); s != "" && !signals[s] {
 		add("spec.stop.signal", "%q is not a signal; write its name, as in SIGTERM or SIGINT", s)
 	}
+	for _, path := range []string{"spec.objects.require", "spec.objects.bind"} {
+		for _, key := range f.Strings(path) {
+			if !strings.Contains(key, "/") {
+				add(path, "%q is no key of an object; write it as in pod/db", key)
+			}
+		}
+	}
 	durationRange(f, "spec.stop.grace", 0, maxGrace, add)
 	durationRange(f, "spec.grace", minGrace, maxGrace, add)
 	if n := f.Int("lifecycle.restart"); n < 0 {

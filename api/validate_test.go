@@ -53,7 +53,7 @@ func TestValidateMerges(t *testing.T) {
 			with(base, "spec.volumes.data.type", "", "spec.containers.app.mounts.data.path", Str("/data"))},
 		{"the last container removed", "spec.containers: a pod needs at least one container",
 			with(base, "spec.containers.app.image", "")},
-		{"a field of a later version", "spec.futures: there is no such field; there are containers, require, restart, stop, partition, grace, volumes, network, runtime, labels",
+		{"a field of a later version", "spec.futures: there is no such field; there are containers, require, objects, restart, stop, partition, grace, volumes, network, runtime, labels",
 			with(base, "spec.futures", "1")},
 		{"a path spelled in two ways", `spec.labels."a": write this path as spec.labels.a`,
 			with(base, `spec.labels."a"`, Str("x"))},

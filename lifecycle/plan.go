@@ -39,7 +39,9 @@ func (g *Graph) Plan(before, after *Object, goal string, env Env, view View, der
 	p.view = &foresight{View: view}
 	var steps []PlanStep
 	for i := range needed.all {
-		if n := g.nodes[i]; n.step != nil {
+		if n := g.nodes[i]; !n.concerns(p.after) {
+			continue
+		} else if n.step != nil {
 			steps = append(steps, p.up(n))
 		} else if n.requires&p.stuck != 0 {
 			p.stuck.add(i)

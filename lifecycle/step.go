@@ -33,6 +33,9 @@ type Loop struct {
 // Step is one action of a loop at one place in an object's lifecycle.
 type Step struct {
 	Name string
+	// If lists fields of which an object has to have one for the step to concern it; others
+	// pass it over. Empty: it concerns every object.
+	If []string
 	// After and Before order steps and targets; they require nothing.
 	After, Before []string
 	// Requires: the step runs only when these are done, and is undone before they

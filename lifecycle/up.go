@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -31,7 +32,18 @@ func (v *evaluator) forward(n *node) {
 }
 
 func (v *evaluator) skipped(n *node) bool {
-	return n.step != nil && v.env.Skip != nil && v.env.Skip(n.name)
+	return n.step != nil && (!n.concerns(v.o) || v.env.Skip != nil && v.env.Skip(n.name))
+}
+
+// concerns reports whether the step is for the object at all.
+func (n *node) concerns(o *Object) bool {
+	return n.step == nil || len(n.step.If) == 0 || slices.ContainsFunc(n.step.If, o.Fields.Has)
+}
+
+// Concerns reports whether a step or target is for the object at all.
+func (g *Graph) Concerns(o *Object, step string) bool {
+	n, ok := g.index[step]
+	return !ok || n.concerns(o)
 }
 
 // noteHeld: this machine made something for an object that belongs to another now.

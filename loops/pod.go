@@ -8,7 +8,7 @@ import (
 // Pod returns the loops of a pod, one file each, in no particular order: the order
 // comes from what they declare.
 func Pod() []lifecycle.Loop {
-	return []lifecycle.Loop{Scheduler(), Admission(), Image(), Address(), Networking(), Volume(), Container(), Readiness()}
+	return []lifecycle.Loop{Scheduler(), Admission(), Image(), Address(), Networking(), Volume(), Objects(), Container(), Readiness()}
 }
 
 // PodTargets are the named points of a pod's lifecycle.

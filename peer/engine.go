@@ -113,6 +113,7 @@ func (e *engine) changed(ref crdt.Ref) {
 	}
 	e.refresh(t)
 	e.mark(ref)
+	e.wakeTopic(objectTopic(ref))
 	if t.kind.Reservation == nil { // else only a change of what is reserved concerns others
 		e.wakeTopic(kindTopic(ref.Kind))
 	}

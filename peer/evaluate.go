@@ -7,6 +7,7 @@ import (
 	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/lifecycle"
+	"starling.dev/starling/loops"
 )
 
 // evaluate looks at one object: where each of its steps stands, and what this peer
@@ -41,7 +42,8 @@ func (e *engine) evaluate(t *tracked) {
 	}
 	e.release(t)
 	e.tighten(t)
-	e.setTopics(t, append(v.topics, e.consults(t)...))
+	topics := append(v.topics, e.objectTopics(loops.Bound(t.snap().Fields))...)
+	e.setTopics(t, append(topics, e.consults(t)...))
 	for _, machine := range append(v.asked, e.silentHolders(t)...) {
 		e.c.askVoters(machine)
 		v.WakeAt(e.c.now.Add(askEvery))
@@ -124,7 +126,7 @@ func (e *engine) goal(t *tracked) string {
 	if t.snap().Deleted {
 		return lifecycle.Deleted
 	}
-	return t.kind.Goal(t.snap().Fields)
+	return e.goalOf(t.kind, t.snap().Fields, 0)
 }
 
 func (e *engine) env(t *tracked, snap *lifecycle.Object) lifecycle.Env {
@@ -212,7 +214,11 @@ func (e *engine) consults(t *tracked) []string {
 		case lifecycle.StateBlocked, lifecycle.StateRetrying:
 			step, _ := t.kind.Graph.Step(s.Step)
 			for _, what := range step.Consults {
-				topics = append(topics, kindTopic(what))
+				if what == loops.ConsultsObjects {
+					topics = append(topics, e.objectTopics(loops.Required(t.snap().Fields))...)
+				} else {
+					topics = append(topics, kindTopic(what))
+				}
 			}
 		case lifecycle.StateWaiting, lifecycle.StateUndoing:
 			if name, ok := cutMachine(s.For); ok {

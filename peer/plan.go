@@ -60,7 +60,7 @@ func (c *Core) planOne(p *ObjectPlan, next preview, edit Edit, ch crdt.Change) {
 	p.Diff = api.Diff(written, wanted)
 	after.Fields = kind.Effective(wanted)
 	after.Rev++
-	goal := kind.Goal(after.Fields)
+	goal := e.goalOf(&kind, after.Fields, 0)
 	if edit.Kind == EditDelete {
 		goal = lifecycle.Deleted
 	}

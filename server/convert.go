@@ -94,6 +94,9 @@ func reached(s peer.Seen) string {
 func stateTo(s peer.Seen) *apiv1.ObjectState {
 	out := &apiv1.ObjectState{Object: objectTo(s), Goal: s.Eval.Goal, Gone: s.Eval.Gone}
 	for _, st := range s.Eval.Steps {
+		if !s.Graph.Concerns(s.Object, st.Step) {
+			continue
+		}
 		out.Steps = append(out.Steps, stepTo(s.Graph, st))
 	}
 	return out

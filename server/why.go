@@ -35,6 +35,9 @@ func (s *Server) Why(ctx context.Context, req *apiv1.WhyRequest) (*apiv1.WhyResp
 			if machine := machineOf(seen); machine != "" {
 				out.Sentence += " on " + machine
 			}
+			if other, how := c.BoundDown(key); other != "" {
+				out.Sentence += fmt.Sprintf("; it is bound to %s, which %s", other, how)
+			}
 			return nil
 		}
 		out.Sentence, out.Fix = causeOf(c, seen, chain)

@@ -5,6 +5,7 @@ import (
 
 	"starling.dev/starling/api"
 	"starling.dev/starling/lifecycle"
+	"starling.dev/starling/loops"
 	"starling.dev/starling/peer"
 )
 
@@ -27,11 +28,11 @@ func chainOf(c *peer.Core, seen peer.Seen) (chain []causeLink) {
 		}
 		for i, l := range links {
 			if i == 0 && len(chain) > 0 {
-				l.Why = "child"
+				l.Why = relation(chain[len(chain)-1])
 			}
 			chain = append(chain, causeLink{l, seen})
 		}
-		child, err := api.KeyFromString(links[len(links)-1].For)
+		child, err := nextOf(c, seen, links[len(links)-1])
 		if err != nil || child == seen.Object.Key || child.Kind == "Machine" {
 			return chain
 		}
@@ -42,6 +43,22 @@ func chainOf(c *peer.Core, seen peer.Seen) (chain []causeLink) {
 		seen = next
 	}
 	return chain
+}
+
+// nextOf is the object that the last link of a chain waits for: a child, or one that is
+// required.
+func nextOf(c *peer.Core, seen peer.Seen, last lifecycle.Link) (api.Key, error) {
+	if last.Code == api.ObjectNotUp {
+		return c.Catalog().ParseKey(loops.WaitsFor(seen.Object.Status()))
+	}
+	return api.KeyFromString(last.For)
+}
+
+func relation(to causeLink) string {
+	if to.Code == api.ObjectNotUp {
+		return "requires"
+	}
+	return "child"
 }
 
 // causeOf says in one sentence what holds an object up, and what to do about it; of a
