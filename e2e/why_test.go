@@ -54,6 +54,8 @@ func groups() []group {
 	return []group{
 		{name: "pods", prepare: labelled, causes: append(podCauses(), probeCauses()...)},
 		{name: "registries", prepare: withRegistries, causes: registryCauses()},
+		{name: "objects", prepare: withObjects, causes: objectCauses(), alone: true},
+		{name: "hostports", prepare: withHostPorts, causes: hostPortCauses()},
 		{name: "loops", prepare: withLoops, causes: loopCauses()},
 		{name: "detached", causes: detachedCauses(), alone: true},
 		{name: "silent", prepare: silentMachine, causes: silentCauses()},
