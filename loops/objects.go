@@ -92,7 +92,6 @@ func required(v lifecycle.View, in lifecycle.Inputs) (lifecycle.Outputs, error) 
 // met is forgotten when the pod stops, so that each start is judged anew.
 var met = lifecycle.Outputs{"status.objects.met": "true"}
 
-
 func unmet(others Others, self, key string, s Standing) (code, message string) {
 	if !s.Exists {
 		message = fmt.Sprintf("it requires %s, which does not exist", key)
