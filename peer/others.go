@@ -99,6 +99,9 @@ func (e *engine) downOf(f api.Fields, depth int) string {
 	return ""
 }
 
+// WaitsFor is the key of the object that a pod requires and waits for; "" if it does not.
+func (s Seen) WaitsFor() string { return loops.WaitsFor(s.Object.Status()) }
+
 // BoundDown is the object that holds a bound one down, and how it stands; "" if none does.
 func (c *Core) BoundDown(key api.Key) (other, how string) {
 	t, ok := c.engine.objects[crdt.Ref(key)]

@@ -5,7 +5,6 @@ import (
 
 	"starling.dev/starling/api"
 	"starling.dev/starling/lifecycle"
-	"starling.dev/starling/loops"
 	"starling.dev/starling/peer"
 )
 
@@ -32,7 +31,7 @@ func chainOf(c *peer.Core, seen peer.Seen) (chain []causeLink) {
 			}
 			chain = append(chain, causeLink{l, seen})
 		}
-		child, err := nextOf(c, seen, links[len(links)-1])
+		child, err := nextOf(seen, links[len(links)-1])
 		if err != nil || child == seen.Object.Key || child.Kind == "Machine" {
 			return chain
 		}
@@ -47,9 +46,9 @@ func chainOf(c *peer.Core, seen peer.Seen) (chain []causeLink) {
 
 // nextOf is the object that the last link of a chain waits for: a child, or one that is
 // required.
-func nextOf(c *peer.Core, seen peer.Seen, last lifecycle.Link) (api.Key, error) {
+func nextOf(seen peer.Seen, last lifecycle.Link) (api.Key, error) {
 	if last.Code == api.ObjectNotUp {
-		return c.Catalog().ParseKey(loops.WaitsFor(seen.Object.Status()))
+		return c.Catalog().ParseKey(seen.WaitsFor())
 	}
 	return api.KeyFromString(last.For)
 }
