@@ -48,7 +48,7 @@ func chainOf(c *peer.Core, seen peer.Seen) (chain []causeLink) {
 // required.
 func nextOf(seen peer.Seen, last lifecycle.Link) (api.Key, error) {
 	if last.Code == api.ObjectNotUp {
-		return c.Catalog().ParseKey(seen.WaitsFor())
+		return api.KeyFromString(seen.WaitsFor())
 	}
 	return api.KeyFromString(last.For)
 }
