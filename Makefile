@@ -11,7 +11,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -s -w -X main.version=$(VERSION)
 PREFIX  := /usr/local
 
-.PHONY: help build install demo test lint bench sim soak generate clean
+.PHONY: help build install demo test lint bench sim fuzz soak generate clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -43,6 +43,10 @@ PARTS :=
 bench: ## Measure, side by side with others where they are named (root; PARTS="log net" for some)
 	@scripts/packages test
 	go run ./internal/bench $(PARTS)
+
+EXECUTIONS := 1000000
+fuzz: ## Feed each decoder EXECUTIONS=1000000 inputs that a fuzzer makes up
+	@scripts/fuzz $(EXECUTIONS)
 
 SEEDS := 20000
 sim: ## Simulate clusters under faults, one for each of SEEDS=20000 seeds
