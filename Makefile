@@ -53,7 +53,9 @@ sim: ## Simulate clusters under faults, one for each of SEEDS=20000 seeds
 	SEEDS=$(SEEDS) go test -count=1 -timeout 0 -v -run TestShortSeeds ./sim
 
 ROUNDS := 1000
-soak: ## Kill, cut and rot a peer's disk, ROUNDS=1000 times each (root)
+soak: ## Kill and cut apart peers while people write, and rot a peer's disk, ROUNDS=1000 times each (root)
+	@scripts/packages test
+	ROUNDS=$(ROUNDS) go test -count=1 -timeout 0 -v ./internal/soak
 	STARLING_STORE_KILLS=$(ROUNDS) STARLING_STORE_FLIPS=$(ROUNDS) STARLING_STORE_POWER=$(ROUNDS) STARLING_STORE_CUTS=$(ROUNDS) \
 	  go test -count=1 -timeout 0 -v -run 'TestKilledWriterLosesNothing|TestBitFlips|TestPowerLossLosesNothing|TestTruncatedFiles' ./store
 
