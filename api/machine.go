@@ -6,6 +6,7 @@ const (
 	LoopInventory = "inventory"
 	LoopRuntime   = "runtime"
 	LoopRoutes    = "routes"
+	LoopWireGuard = "wireguard"
 )
 
 var machineKind = Kind{
@@ -21,6 +22,9 @@ var machineKind = Kind{
 		{Path: "spec.address", Type: TypeString,
 			Computed: "the source address towards the machine that it joined through",
 			Doc:      "The IP address at which the other machines reach this one."},
+		{Path: "spec.wireguard", Type: TypeBool,
+			Computed: "whether the machine's peer was last started with --wireguard",
+			Doc:      "Whether the machine has a WireGuard device. What goes between two machines that both have one goes through a tunnel."},
 
 		{Path: "lifecycle.target", Type: TypeString, Default: `"ready"`, Enum: []string{TargetReady, TargetDrained},
 			Doc: "The target that the machine is to reach. `peer machine drain` and `resume` write it. A drained machine runs no pods and takes none."},
@@ -57,6 +61,14 @@ var machineKind = Kind{
 			Doc: "The machine's own IPv6 prefix in the cluster. Its pods have their addresses from it, unless the cluster's network is lan."},
 		{Path: "status.routes", Type: TypeInt, Owner: LoopRoutes,
 			Doc: "How many other machines' prefixes this one routes."},
+		{Path: "status.wireguard.key", Type: TypeString, Owner: LoopWireGuard,
+			Doc: "The public key of the machine's WireGuard device."},
+		{Path: "status.wireguard.port", Type: TypeInt, Owner: LoopWireGuard,
+			Doc: "The UDP port at which the device takes packets."},
+		{Path: "status.wireguard.device", Type: TypeString, Owner: LoopWireGuard,
+			Doc: "Whose the device is: the kernel's (kernel), or the peer's (process)."},
+		{Path: "status.wireguard.mtu", Type: TypeInt, Unit: "bytes", Owner: LoopWireGuard,
+			Doc: "The largest packet that the tunnels carry."},
 		{Path: "status.ready", Type: TypeBool, Owner: LoopReadiness,
 			Doc: "Whether the machine can take pods."},
 	},
@@ -70,6 +82,7 @@ var machineKind = Kind{
 		{Path: "status.capacity", Doc: "What the machine has."},
 		{Path: "status.listening", Doc: "Programs on ports that pods want of a machine, a map by port."},
 		{Path: "status.listening.*", Key: KeyName},
+		{Path: "status.wireguard", Doc: "The machine's WireGuard device, if it has one."},
 	},
 	Steps: []Step{{"ready", LoopReadiness}},
 }

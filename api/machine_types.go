@@ -12,6 +12,8 @@ type MachineSpec struct {
 	Labels  map[string]string
 	Reserve Resources
 	Address string
+	// WireGuard is meaningful if it was given; else the machine decides.
+	WireGuard bool
 }
 
 // Resources is an amount of each thing that pods reserve.
@@ -35,7 +37,16 @@ type MachineStatus struct {
 	LAN          string
 	Prefix       string
 	Routes       int64
+	WireGuard    MachineWireGuard
 	Ready        bool
+}
+
+// MachineWireGuard is a machine's WireGuard device; zero if it has none.
+type MachineWireGuard struct {
+	Key    string
+	Port   int64
+	Device string
+	MTU    int64
 }
 
 // Allocatable returns what pods can reserve: the capacity less the reserve.
@@ -53,7 +64,7 @@ func DecodeMachine(f Fields) (Machine, error) {
 		Spec: MachineSpec{
 			Labels:  r.stringMap("spec.labels"),
 			Reserve: Resources{CPU: r.cpu("spec.reserve.cpu"), Memory: r.bytes("spec.reserve.memory")},
-			Address: r.str("spec.address"),
+			Address: r.str("spec.address"), WireGuard: r.bool("spec.wireguard"),
 		},
 		Lifecycle: r.lifecycle(),
 		Status: MachineStatus{
@@ -70,7 +81,11 @@ func DecodeMachine(f Fields) (Machine, error) {
 			LAN:          r.str("status.lan"),
 			Prefix:       r.str("status.prefix"),
 			Routes:       r.int("status.routes"),
-			Ready:        r.bool("status.ready"),
+			WireGuard: MachineWireGuard{
+				Key: r.str("status.wireguard.key"), Port: r.int("status.wireguard.port"),
+				Device: r.str("status.wireguard.device"), MTU: r.int("status.wireguard.mtu"),
+			},
+			Ready: r.bool("status.ready"),
 		},
 	}
 	return machine, r.err

@@ -10,6 +10,7 @@ import (
 	"starling.dev/starling/loops"
 	"starling.dev/starling/netstack/clat"
 	"starling.dev/starling/netstack/linux"
+	"starling.dev/starling/netstack/wireguard"
 )
 
 // buildTranslator makes the machine's NAT64, which serves the pods that ask for it.
@@ -36,7 +37,7 @@ func (d *Daemon) runTranslator(ctx context.Context) error {
 // repairNetwork puts back what belongs to the network, but is not the Network's.
 func (d *Daemon) repairNetwork() error {
 	d.checkLAN(context.Background())
-	return errors.Join(d.translator.Repair(), d.follower.repair(context.Background()))
+	return errors.Join(d.translator.Repair(), d.tunnels.Repair(), d.follower.repair(context.Background()))
 }
 
 // podNetwork is the machine's network with a way to IPv4 for pods that have none of
@@ -45,7 +46,8 @@ type podNetwork struct {
 	*linux.Network
 	translator *clat.Device
 	// failed is why the machine has no NAT64; nil while it has one.
-	failed *atomic.Pointer[error]
+	failed  *atomic.Pointer[error]
+	tunnels *wireguard.Device
 	// guard is called before a pod is connected: what its namespace allows must be in
 	// force before its first packet.
 	guard func(context.Context) error

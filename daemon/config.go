@@ -52,6 +52,9 @@ type Config struct {
 	MachineID string
 	// CPU (thousandths of a core) and Memory (bytes) override what the machine has.
 	CPU, Memory int64
+	// WireGuard says whether this machine is to have a WireGuard device; it is remembered.
+	// Nil: as it was.
+	WireGuard *bool
 	// Registries are spoken to without TLS.
 	Registries []string
 	// RegistryAuth is a file with credentials for registries, as containers-auth.json(5)

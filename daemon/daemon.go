@@ -14,6 +14,7 @@ import (
 	"starling.dev/starling/netstack"
 	"starling.dev/starling/netstack/clat"
 	"starling.dev/starling/netstack/linux"
+	"starling.dev/starling/netstack/wireguard"
 	"starling.dev/starling/oci"
 	"starling.dev/starling/peer"
 	"starling.dev/starling/server"
@@ -36,6 +37,7 @@ type Daemon struct {
 	transport  *gossip.Transport
 	network    *linux.Network
 	translator *clat.Device
+	tunnels    *wireguard.Device
 	follower   *follower
 	// untranslated is why this machine has no NAT64; nil while it has one.
 	untranslated atomic.Pointer[error]
@@ -78,7 +80,7 @@ func (d *Daemon) build(ctx context.Context) error {
 		return err
 	}
 	for _, part := range []func(context.Context) error{
-		d.buildTranslator, d.buildNetwork, d.buildFollower, d.buildNames, d.buildRuntime, d.buildLoop,
+		d.buildTranslator, d.buildNetwork, d.buildTunnels, d.buildFollower, d.buildNames, d.buildRuntime, d.buildLoop,
 		func(context.Context) error { return d.buildGossip(name) },
 		d.buildServer,
 	} {
@@ -113,7 +115,8 @@ func (d *Daemon) isLAN() bool { return linux.Mode(d.home.log.Genesis().Network) 
 
 func (d *Daemon) buildLoop(context.Context) (err error) {
 	h := &host{
-		images: d.runtime.Images(), containers: d.runtime.Containers(), network: podNetwork{d.network, d.translator, &d.untranslated, d.follower.guard, d.follower.admitPorts},
+		images: d.runtime.Images(), containers: d.runtime.Containers(), tunnels: tunnels{d.tunnels, d.home.facts.WireGuard, d.isLAN()},
+		network: podNetwork{d.network, d.translator, &d.untranslated, d.tunnels, d.follower.guard, d.follower.admitPorts},
 		volumes: &volumes{dir: d.cfg.Data + "/volumes"}, facts: d.facts, leases: d.leases, programs: foreign{d.programs},
 	}
 	o := &opener{home: d.home, verifier: d.verifier, swept: &d.swept}

@@ -23,6 +23,7 @@ import (
 const (
 	keyGenesis = "daemon/genesis"
 	keyHome    = "daemon/home"
+	keyTunnels = "daemon/wireguard" // the device's private key
 )
 
 // home is an opened data directory: the store, the machine's key, and the cluster that
@@ -41,6 +42,7 @@ type homeFacts struct {
 	GossipKeys [][]byte
 	Known      []gossip.Known
 	Advertise  string // the source address towards the machine that it joined through
+	WireGuard  bool   // the machine is to have a WireGuard device, unless its spec says otherwise
 }
 
 func (c Config) storeConfig() store.Config {

@@ -29,6 +29,7 @@ type host struct {
 	facts      *facts
 	programs   foreign
 	leases     *oci.Leases
+	tunnels    tunnels
 }
 
 func (h *host) Images() loops.Images         { return h.images }
@@ -37,6 +38,7 @@ func (h *host) Network() loops.Network       { return h.network }
 func (h *host) Volumes() loops.Volumes       { return h.volumes }
 func (h *host) Facts() loops.Facts           { return h.facts }
 func (h *host) Leases() loops.Leases         { return h.leases }
+func (h *host) Tunnels() loops.Tunnels       { return h.tunnels }
 func (h *host) Foreign() loops.Foreign       { return h.programs }
 
 // foreign calls the loops that are attached to this peer.

@@ -11,6 +11,7 @@ import (
 	"starling.dev/starling/gossip"
 	"starling.dev/starling/identity"
 	"starling.dev/starling/netstack/clat"
+	"starling.dev/starling/netstack/wireguard"
 )
 
 // JoinRequest is what a person types on a machine that is to join.
@@ -85,7 +86,7 @@ func (d *Daemon) purge(ctx context.Context) error {
 	if err := d.buildNetwork(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(d.network.Purge(ctx), clat.Purge(clat.Config{}), d.purgeServices()); err != nil {
+	if err := errors.Join(d.network.Purge(ctx), clat.Purge(clat.Config{}), wireguard.Purge(), d.purgeServices()); err != nil {
 		return fmt.Errorf("remove the pods' networks: %w", err)
 	}
 	if err := d.buildRuntime(ctx); err != nil {

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -106,7 +107,8 @@ type serverNetwork struct{ d *Daemon }
 
 func (n serverNetwork) State(ctx context.Context) (string, error) {
 	text, err := n.d.network.State(ctx)
-	return text + n.d.follower.state(), err
+	tunnels, failed := n.tunnelState()
+	return text + tunnels + n.d.follower.state(), errors.Join(err, failed)
 }
 
 func (n serverNetwork) Findings(ctx context.Context) ([]*apiv1.Finding, error) {

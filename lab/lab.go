@@ -31,6 +31,8 @@ type Config struct {
 	CPU, Memory []string
 	// Network is the cluster's: "routed" or "lan"; empty for the default.
 	Network string
+	// WireGuard has the machines send what is between them through tunnels.
+	WireGuard bool
 	// Runtime starts and stops the containerd that all machines share. Required for Up,
 	// Kill, Start and Down.
 	Runtime Runtime
@@ -62,6 +64,7 @@ type state struct {
 	Nodes       int
 	CPU, Memory []string
 	Network     string `json:",omitempty"`
+	WireGuard   bool
 	Socket      string // of containerd
 }
 
@@ -74,7 +77,7 @@ func Open(cfg Config) (*Lab, error) {
 	raw, err := os.ReadFile(l.file())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		l.state = state{Nodes: cfg.Nodes, CPU: cfg.CPU, Memory: cfg.Memory, Network: cfg.Network}
+		l.state = state{Nodes: cfg.Nodes, CPU: cfg.CPU, Memory: cfg.Memory, Network: cfg.Network, WireGuard: cfg.WireGuard}
 	case err != nil:
 		return nil, fmt.Errorf("read lab %s: %w", cfg.Name, err)
 	default:

@@ -53,6 +53,9 @@ func (l *Lab) flags(n int) []string {
 	if v := nth(l.state.Memory, n); v != "" {
 		flags = append(flags, "--memory="+v)
 	}
+	if l.state.WireGuard {
+		flags = append(flags, "--wireguard")
+	}
 	return flags
 }
 

@@ -118,7 +118,7 @@ func TestRoute(t *testing.T) {
 	if strings.Join(got, ", ") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
 	}
-	for _, bad := range []string{`{}`, `["here","fd00::/96"]`, `["192.0.2.2","there"]`, `[]`} {
+	for _, bad := range []string{`["192.0.2.2","wireguard:K="]`, `["192.0.2.2","wireguard::1"]`, `{}`, `["here","fd00::/96"]`, `["192.0.2.2","there"]`, `[]`} {
 		if _, err := route(context.Background(), host, inputs(api.Fields{"cluster.routes.b": bad})); err == nil {
 			t.Errorf("routes %s were taken", bad)
 		}

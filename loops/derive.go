@@ -106,8 +106,8 @@ func machineStanding(o *lifecycle.Object, machine string, v Surroundings) string
 	return StandingGood
 }
 
-// DeriveMachine adds the machine's routes to the others: "cluster.routes.NAME" is a list of the machine's address and the prefixes
-// behind it, its own /96 and the /128 of each pod that moved there.
+// DeriveMachine adds the machine's routes to the others: "cluster.routes.NAME" is a list of the machine's address, the prefixes
+// behind it (its own /96 and the /128 of each pod that moved there), and the end of its tunnels if it has one.
 func DeriveMachine(o *lifecycle.Object, v Surroundings) api.Fields {
 	all := v.Routes()
 	fields := make(api.Fields, len(all))
@@ -119,7 +119,7 @@ func DeriveMachine(o *lifecycle.Object, v Surroundings) api.Fields {
 	return fields
 }
 
-// RoutesOf lists, by machine, its address and the prefixes behind it. moved are the pods that
+// RoutesOf lists, by machine, what DeriveMachine tells the others of it. moved are the pods that
 // may have left their machine's prefix.
 func RoutesOf(v Surroundings, moved []*lifecycle.Object) map[string]string {
 	machines := map[string]*lifecycle.Object{}
@@ -130,6 +130,9 @@ func RoutesOf(v Surroundings, moved []*lifecycle.Object) map[string]string {
 		if address := status.String("status.address"); err == nil && address != "" && v.Belongs(m.Key.Name) {
 			machines[m.Key.Name] = m
 			routes[m.Key.Name] = []string{address, p.String()}
+			if end := TunnelOf(m); end != "" {
+				routes[m.Key.Name] = append(routes[m.Key.Name], end)
+			}
 		}
 	}
 	for _, pod := range moved {

@@ -94,6 +94,7 @@ func TestDeriveMachine(t *testing.T) {
 		{"a pod that is about to move stays where it is connected", func(c *fakeCluster) {
 			c.objects = append(c.objects, podOn("b", "fd00::a:0:1", "a"))
 		}, api.Fields{"cluster.routes.b": `["192.0.2.2","fd00::b:0:0/96"]`}},
+		{"a machine with a tunnel's end", func(c *fakeCluster) { c.tunnelled("b") }, api.Fields{"cluster.routes.b": `["192.0.2.2","fd00::b:0:0/96","wireguard:K=:51820"]`}},
 		{"a machine that was removed", func(c *fakeCluster) { c.dead["b"] = lifecycle.Member{Removed: true} }, api.Fields{}},
 		{"a silent machine keeps its route", func(c *fakeCluster) { c.dead["b"] = lifecycle.Member{Silent: true} }, api.Fields{"cluster.routes.b": `["192.0.2.2","fd00::b:0:0/96"]`}},
 	}

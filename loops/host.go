@@ -146,6 +146,7 @@ type RoutePlan struct {
 	Cluster netip.Prefix // the cluster's /48
 	Own     netip.Prefix // this machine's /96
 	Routes  []Route      // sorted by Prefix
+	Tunnels []TunnelPeer // the machines that are reached by tunnels
 }
 
 // Route sends a prefix (a machine's /96, or one moved pod's /128) to a machine.
@@ -153,6 +154,7 @@ type Route struct {
 	Prefix  netip.Prefix
 	Machine string
 	Via     netip.Addr // the machine's address on the LAN
+	Tunnel  bool       // by a tunnel to the machine instead
 }
 
 // Volumes keeps directories for pods.

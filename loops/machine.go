@@ -16,7 +16,7 @@ import (
 
 // Machine returns the loops of a machine.
 func Machine() []lifecycle.Loop {
-	return []lifecycle.Loop{Inventory(), Runtime(), Routes(), MachineReadiness()}
+	return []lifecycle.Loop{Inventory(), Runtime(), WireGuard(), Routes(), MachineReadiness()}
 }
 
 // MachineTargets are the named points of a machine's lifecycle. A drained machine
@@ -117,7 +117,7 @@ func Routes() lifecycle.Loop {
 		Steps: []lifecycle.Step{{
 			Name:    "routes",
 			Where:   lifecycle.OnMachine,
-			Reads:   []string{"status.address", "cluster.routes"},
+			Reads:   []string{"status.address", "status.wireguard", "cluster.routes"},
 			Outputs: []string{"status.prefix", "status.routes"},
 			Timeout: 30 * time.Second,
 			Do:      act(route),
@@ -127,16 +127,17 @@ func Routes() lifecycle.Loop {
 
 func route(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs, error) {
 	plan := RoutePlan{Cluster: h.Facts().ClusterPrefix(), Own: h.Facts().OwnPrefix()}
+	tunnelled := in.Fields.String("status.wireguard.key") != ""
 	for _, machine := range in.Fields.Keys("cluster.routes") {
 		var list []string
 		if err := json.Unmarshal([]byte(in.Fields[api.Child("cluster.routes", machine)]), &list); err != nil {
 			return nil, fmt.Errorf("read cluster.routes.%s: %w", machine, err)
 		}
-		routes, err := parseRoutes(machine, list)
+		m, err := parseRoutes(machine, list)
 		if err != nil {
 			return nil, err
 		}
-		plan.Routes = append(plan.Routes, routes...)
+		plan.add(m, tunnelled && m.Key != "")
 	}
 	slices.SortFunc(plan.Routes, func(a, b Route) int { return strings.Compare(a.Prefix.String(), b.Prefix.String()) })
 	if err := h.Network().Routes(ctx, plan); err != nil {
@@ -145,24 +146,40 @@ func route(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs,
 	return lifecycle.Outputs{"status.prefix": api.Str(plan.Own.String()), "status.routes": api.Int(len(plan.Routes))}, nil
 }
 
-// parseRoutes reads a machine's address, then the prefixes that are behind it.
-func parseRoutes(machine string, list []string) ([]Route, error) {
-	if len(list) == 0 {
-		return nil, fmt.Errorf("%s has neither an address nor prefixes", machine)
+// add routes to what is behind another machine, by its address or by a tunnel.
+func (p *RoutePlan) add(m TunnelPeer, tunnel bool) {
+	for _, prefix := range m.Prefixes {
+		p.Routes = append(p.Routes, Route{Prefix: prefix, Machine: m.Machine, Via: m.Address, Tunnel: tunnel})
 	}
-	var routes []Route
-	via, err := netip.ParseAddr(list[0])
-	if err != nil {
-		return nil, fmt.Errorf("address of %s: %w", machine, err)
+	if tunnel {
+		p.Tunnels = append(p.Tunnels, m)
+	}
+}
+
+// parseRoutes reads a machine's address, then the end of its tunnels if it has one, and
+// the prefixes that are behind it.
+func parseRoutes(machine string, list []string) (m TunnelPeer, err error) {
+	if len(list) == 0 {
+		return m, fmt.Errorf("%s has neither an address nor prefixes", machine)
+	}
+	m.Machine = machine
+	if m.Address, err = netip.ParseAddr(list[0]); err != nil {
+		return m, fmt.Errorf("address of %s: %w", machine, err)
 	}
 	for _, s := range list[1:] {
+		if end, ok := strings.CutPrefix(s, tunnelMark); ok {
+			if m.TunnelEnd, err = parseEnd(end); err != nil {
+				return m, fmt.Errorf("tunnels of %s: %w", machine, err)
+			}
+			continue
+		}
 		p, err := netip.ParsePrefix(s)
 		if err != nil {
-			return nil, fmt.Errorf("prefix of %s: %w", machine, err)
+			return m, fmt.Errorf("prefix of %s: %w", machine, err)
 		}
-		routes = append(routes, Route{Prefix: p, Machine: machine, Via: via})
+		m.Prefixes = append(m.Prefixes, p)
 	}
-	return routes, nil
+	return m, nil
 }
 
 // MachineReadiness says when the machine can take pods.
@@ -173,7 +190,7 @@ func MachineReadiness() lifecycle.Loop {
 		Steps: []lifecycle.Step{{
 			Name:     "ready",
 			Goal:     true,
-			Requires: []string{"inventory", "runtime", "routes"},
+			Requires: []string{"inventory", "runtime", "wireguard", "routes"},
 			Where:    lifecycle.OnMachine,
 			Outputs:  []string{"status.ready"},
 			Timeout:  5 * time.Second,

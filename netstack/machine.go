@@ -22,7 +22,7 @@ type Machine struct {
 // there (/128).
 type Peer struct {
 	Prefix netip.Prefix
-	Via    netip.Addr // the machine's address on the link
+	Via    netip.Addr // the machine's address on the link; zero on a tunnel's
 	Link   string
 	// Home is the other machine's /96; its link-local next hop is used when Via is
 	// IPv4.
@@ -53,6 +53,9 @@ func MachinePlan(m Machine) Plan {
 // nextHop is the peer's address if that is IPv6; IPv6 can't be routed by an IPv4
 // address, so the link-local address that the peer derives from its /96 stands in.
 func (p Peer) nextHop() netip.Addr {
+	if !p.Via.IsValid() {
+		return netip.Addr{}
+	}
 	if p.Via.Is4() || p.Via.Is4In6() {
 		return LinkLocal(p.Home)
 	}

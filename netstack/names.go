@@ -17,6 +17,9 @@ const PodLinkPrefix = "slp"
 // TranslatorLink is the machine's link to its NAT64.
 const TranslatorLink = "slnat64"
 
+// TunnelLink is the machine's WireGuard device.
+const TunnelLink = "slwg"
+
 // PodLink is the name of a pod's end of its link.
 const PodLink = "eth0"
 

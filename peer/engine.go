@@ -37,7 +37,7 @@ type engine struct {
 	// moved are the machines, and the pods whose address is not of their machine's prefix,
 	// with what their routes depend on; routes is what follows, nil if it has to be computed
 	// anew.
-	moved  map[crdt.Ref][3]string
+	moved  map[crdt.Ref][4]string
 	routes map[string]string
 	// atHand are the objects that are at hand and may be dropped, the longest first.
 	atHand  []*tracked
@@ -96,7 +96,7 @@ func newEngine(c *Core) *engine {
 		c: c, objects: map[crdt.Ref]*tracked{}, lists: map[string][]*lifecycle.Object{},
 		queued: map[crdt.Ref]bool{}, topics: index{}, placed: index{}, usage: map[string]lifecycle.Reservation{},
 		own: map[string]ownKind{}, reg: register(c.cfg.Kinds, nil, api.Builtin(), nil),
-		children: index{}, moved: map[crdt.Ref][3]string{}, members: map[string]string{}, health: map[string]map[string]loops.Health{},
+		children: index{}, moved: map[crdt.Ref][4]string{}, members: map[string]string{}, health: map[string]map[string]loops.Health{},
 		feed: feed{base: c.cfg.Seed >> 2}, effects: newEffects(), held: newLedger(), actions: map[uint64]*action{},
 	}
 }
@@ -132,29 +132,29 @@ func (e *engine) changed(ref crdt.Ref) {
 
 func (e *engine) selfRef() crdt.Ref { return crdt.Ref{Kind: "Machine", Name: e.c.self.Name} }
 
-// routed is what the machines' routes depend on: a machine's address and prefix, and
+// routed is what the machines' routes depend on: a machine's address, prefixes and tunnel, and
 // the home of a pod whose address is not of its machine's prefix. It is empty for
 // the many pods that need no route of their own.
-func (e *engine) routed(o *lifecycle.Object) [3]string {
+func (e *engine) routed(o *lifecycle.Object) [4]string {
 	if o == nil {
-		return [3]string{}
+		return [4]string{}
 	}
 	address, _ := o.Field("status.address")
 	if o.Key.Kind == "Machine" {
 		prefix, _ := o.Field("status.prefix")
 		lan, _ := o.Field("status.lan")
-		return [3]string{address, prefix, lan}
+		return [4]string{address, prefix, lan, loops.TunnelOf(o)}
 	}
 	machine, a, ok := loops.Home(o)
 	if !ok || e.atHome(machine, a) {
-		return [3]string{}
+		return [4]string{}
 	}
-	return [3]string{address, machine, "moved"}
+	return [4]string{address, machine, "moved"}
 }
 
 // reroute notes that the machines' routes are others now: those of a pod that left its
 // machine's prefix or came back to it, or of a machine, whose pods may all have.
-func (e *engine) reroute(t *tracked, now [3]string) {
+func (e *engine) reroute(t *tracked, now [4]string) {
 	if t.ref.Kind == "Machine" {
 		for ref, pod := range e.objects {
 			if ref.Kind == "Pod" {
@@ -166,8 +166,8 @@ func (e *engine) reroute(t *tracked, now [3]string) {
 	e.routesChanged()
 }
 
-func (e *engine) noteRouted(t *tracked, now [3]string) {
-	if delete(e.moved, t.ref); now != [3]string{} {
+func (e *engine) noteRouted(t *tracked, now [4]string) {
+	if delete(e.moved, t.ref); now != [4]string{} {
 		e.moved[t.ref] = now
 	}
 }

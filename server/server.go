@@ -43,6 +43,7 @@ type Runtime interface {
 type Network interface {
 	State(ctx context.Context) (string, error)
 	Findings(ctx context.Context) ([]*apiv1.Finding, error)
+	Tunnels(ctx context.Context) (*apiv1.TunnelsResponse, error)
 	Dial(ctx context.Context, podID string, port uint16) (net.Conn, error)
 }
 

@@ -16,6 +16,9 @@ import (
 func (s *Server) Why(ctx context.Context, req *apiv1.WhyRequest) (*apiv1.WhyResponse, error) {
 	out := &apiv1.WhyResponse{}
 	key := keyOf(req.GetKey())
+	if key.Kind == "Machine" && !s.member {
+		out.Beside = s.tunnelFaults(ctx, key.Name)
+	}
 	return out, s.read(ctx, func(c *peer.Core) *api.Error {
 		seen, ok := c.See(key)
 		if !ok {

@@ -1729,6 +1729,7 @@ type WhyResponse struct {
 	Fix           string                 `protobuf:"bytes,3,opt,name=fix,proto3" json:"fix,omitempty"`           // the nearest thing to do
 	Chain         []*WhyLink             `protobuf:"bytes,4,rep,name=chain,proto3" json:"chain,omitempty"`
 	View          *View                  `protobuf:"bytes,5,opt,name=view,proto3" json:"view,omitempty"`
+	Beside        []*Fault               `protobuf:"bytes,6,rep,name=beside,proto3" json:"beside,omitempty"` // what is wrong and holds nothing up
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1798,6 +1799,261 @@ func (x *WhyResponse) GetView() *View {
 	return nil
 }
 
+func (x *WhyResponse) GetBeside() []*Fault {
+	if x != nil {
+		return x.Beside
+	}
+	return nil
+}
+
+type Fault struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sentence      string                 `protobuf:"bytes,1,opt,name=sentence,proto3" json:"sentence,omitempty"`
+	Fix           string                 `protobuf:"bytes,2,opt,name=fix,proto3" json:"fix,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Fault) Reset() {
+	*x = Fault{}
+	mi := &file_starling_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Fault) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Fault) ProtoMessage() {}
+
+func (x *Fault) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Fault.ProtoReflect.Descriptor instead.
+func (*Fault) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Fault) GetSentence() string {
+	if x != nil {
+		return x.Sentence
+	}
+	return ""
+}
+
+func (x *Fault) GetFix() string {
+	if x != nil {
+		return x.Fix
+	}
+	return ""
+}
+
+type TunnelsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TunnelsRequest) Reset() {
+	*x = TunnelsRequest{}
+	mi := &file_starling_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TunnelsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TunnelsRequest) ProtoMessage() {}
+
+func (x *TunnelsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TunnelsRequest.ProtoReflect.Descriptor instead.
+func (*TunnelsRequest) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{24}
+}
+
+type TunnelsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Port          uint32                 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`    // 0: the machine has no device
+	Device        string                 `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"` // kernel | process
+	Tunnels       []*Tunnel              `protobuf:"bytes,3,rep,name=tunnels,proto3" json:"tunnels,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TunnelsResponse) Reset() {
+	*x = TunnelsResponse{}
+	mi := &file_starling_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TunnelsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TunnelsResponse) ProtoMessage() {}
+
+func (x *TunnelsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TunnelsResponse.ProtoReflect.Descriptor instead.
+func (*TunnelsResponse) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *TunnelsResponse) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *TunnelsResponse) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+func (x *TunnelsResponse) GetTunnels() []*Tunnel {
+	if x != nil {
+		return x.Tunnels
+	}
+	return nil
+}
+
+type Tunnel struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Machine        string                 `protobuf:"bytes,1,opt,name=machine,proto3" json:"machine,omitempty"`
+	Endpoint       string                 `protobuf:"bytes,2,opt,name=endpoint,proto3" json:"endpoint,omitempty"`                                      // where the machine's packets come from, or would be sent to
+	Works          bool                   `protobuf:"varint,3,opt,name=works,proto3" json:"works,omitempty"`                                           // as far as this end can tell
+	Heard          bool                   `protobuf:"varint,4,opt,name=heard,proto3" json:"heard,omitempty"`                                           // lately
+	HeardMsAgo     int64                  `protobuf:"varint,5,opt,name=heard_ms_ago,json=heardMsAgo,proto3" json:"heard_ms_ago,omitempty"`             // negative: never
+	HandshakeMsAgo int64                  `protobuf:"varint,6,opt,name=handshake_ms_ago,json=handshakeMsAgo,proto3" json:"handshake_ms_ago,omitempty"` // negative: never
+	Sent           uint64                 `protobuf:"varint,7,opt,name=sent,proto3" json:"sent,omitempty"`
+	Received       uint64                 `protobuf:"varint,8,opt,name=received,proto3" json:"received,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Tunnel) Reset() {
+	*x = Tunnel{}
+	mi := &file_starling_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Tunnel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Tunnel) ProtoMessage() {}
+
+func (x *Tunnel) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Tunnel.ProtoReflect.Descriptor instead.
+func (*Tunnel) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Tunnel) GetMachine() string {
+	if x != nil {
+		return x.Machine
+	}
+	return ""
+}
+
+func (x *Tunnel) GetEndpoint() string {
+	if x != nil {
+		return x.Endpoint
+	}
+	return ""
+}
+
+func (x *Tunnel) GetWorks() bool {
+	if x != nil {
+		return x.Works
+	}
+	return false
+}
+
+func (x *Tunnel) GetHeard() bool {
+	if x != nil {
+		return x.Heard
+	}
+	return false
+}
+
+func (x *Tunnel) GetHeardMsAgo() int64 {
+	if x != nil {
+		return x.HeardMsAgo
+	}
+	return 0
+}
+
+func (x *Tunnel) GetHandshakeMsAgo() int64 {
+	if x != nil {
+		return x.HandshakeMsAgo
+	}
+	return 0
+}
+
+func (x *Tunnel) GetSent() uint64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *Tunnel) GetReceived() uint64 {
+	if x != nil {
+		return x.Received
+	}
+	return 0
+}
+
 type HistoryRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"` // no name: the whole cluster
@@ -1811,7 +2067,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_starling_proto_msgTypes[23]
+	mi := &file_starling_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1823,7 +2079,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[23]
+	mi := &file_starling_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1836,7 +2092,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{23}
+	return file_starling_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *HistoryRequest) GetKey() *Key {
@@ -1893,7 +2149,7 @@ type HistoryEntry struct {
 
 func (x *HistoryEntry) Reset() {
 	*x = HistoryEntry{}
-	mi := &file_starling_proto_msgTypes[24]
+	mi := &file_starling_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1905,7 +2161,7 @@ func (x *HistoryEntry) String() string {
 func (*HistoryEntry) ProtoMessage() {}
 
 func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[24]
+	mi := &file_starling_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1918,7 +2174,7 @@ func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryEntry.ProtoReflect.Descriptor instead.
 func (*HistoryEntry) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{24}
+	return file_starling_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *HistoryEntry) GetKey() *Key {
@@ -2008,7 +2264,7 @@ type HistoryResponse struct {
 
 func (x *HistoryResponse) Reset() {
 	*x = HistoryResponse{}
-	mi := &file_starling_proto_msgTypes[25]
+	mi := &file_starling_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2020,7 +2276,7 @@ func (x *HistoryResponse) String() string {
 func (*HistoryResponse) ProtoMessage() {}
 
 func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[25]
+	mi := &file_starling_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2033,7 +2289,7 @@ func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryResponse.ProtoReflect.Descriptor instead.
 func (*HistoryResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{25}
+	return file_starling_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *HistoryResponse) GetEntries() []*HistoryEntry {
@@ -2062,7 +2318,7 @@ type EventsRequest struct {
 
 func (x *EventsRequest) Reset() {
 	*x = EventsRequest{}
-	mi := &file_starling_proto_msgTypes[26]
+	mi := &file_starling_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2074,7 +2330,7 @@ func (x *EventsRequest) String() string {
 func (*EventsRequest) ProtoMessage() {}
 
 func (x *EventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[26]
+	mi := &file_starling_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2087,7 +2343,7 @@ func (x *EventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventsRequest.ProtoReflect.Descriptor instead.
 func (*EventsRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{26}
+	return file_starling_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *EventsRequest) GetKey() *Key {
@@ -2136,7 +2392,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_starling_proto_msgTypes[27]
+	mi := &file_starling_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2148,7 +2404,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[27]
+	mi := &file_starling_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2161,7 +2417,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{27}
+	return file_starling_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Event) GetKey() *Key {
@@ -2245,7 +2501,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_starling_proto_msgTypes[28]
+	mi := &file_starling_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2257,7 +2513,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[28]
+	mi := &file_starling_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2270,7 +2526,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{28}
+	return file_starling_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *WatchRequest) GetKind() string {
@@ -2308,7 +2564,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_starling_proto_msgTypes[29]
+	mi := &file_starling_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2320,7 +2576,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[29]
+	mi := &file_starling_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2333,7 +2589,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{29}
+	return file_starling_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *LogsRequest) GetKey() *Key {
@@ -2389,7 +2645,7 @@ type LogLine struct {
 
 func (x *LogLine) Reset() {
 	*x = LogLine{}
-	mi := &file_starling_proto_msgTypes[30]
+	mi := &file_starling_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2401,7 +2657,7 @@ func (x *LogLine) String() string {
 func (*LogLine) ProtoMessage() {}
 
 func (x *LogLine) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[30]
+	mi := &file_starling_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2414,7 +2670,7 @@ func (x *LogLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLine.ProtoReflect.Descriptor instead.
 func (*LogLine) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{30}
+	return file_starling_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *LogLine) GetTimeNs() int64 {
@@ -2450,7 +2706,7 @@ type ExecInput struct {
 
 func (x *ExecInput) Reset() {
 	*x = ExecInput{}
-	mi := &file_starling_proto_msgTypes[31]
+	mi := &file_starling_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2462,7 +2718,7 @@ func (x *ExecInput) String() string {
 func (*ExecInput) ProtoMessage() {}
 
 func (x *ExecInput) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[31]
+	mi := &file_starling_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2475,7 +2731,7 @@ func (x *ExecInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecInput.ProtoReflect.Descriptor instead.
 func (*ExecInput) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{31}
+	return file_starling_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ExecInput) GetStart() *ExecStart {
@@ -2519,7 +2775,7 @@ type ExecStart struct {
 
 func (x *ExecStart) Reset() {
 	*x = ExecStart{}
-	mi := &file_starling_proto_msgTypes[32]
+	mi := &file_starling_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2531,7 +2787,7 @@ func (x *ExecStart) String() string {
 func (*ExecStart) ProtoMessage() {}
 
 func (x *ExecStart) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[32]
+	mi := &file_starling_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2544,7 +2800,7 @@ func (x *ExecStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecStart.ProtoReflect.Descriptor instead.
 func (*ExecStart) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{32}
+	return file_starling_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ExecStart) GetKey() *Key {
@@ -2594,7 +2850,7 @@ type CopyStart struct {
 
 func (x *CopyStart) Reset() {
 	*x = CopyStart{}
-	mi := &file_starling_proto_msgTypes[33]
+	mi := &file_starling_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2606,7 +2862,7 @@ func (x *CopyStart) String() string {
 func (*CopyStart) ProtoMessage() {}
 
 func (x *CopyStart) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[33]
+	mi := &file_starling_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2619,7 +2875,7 @@ func (x *CopyStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyStart.ProtoReflect.Descriptor instead.
 func (*CopyStart) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{33}
+	return file_starling_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CopyStart) GetKey() *Key {
@@ -2660,7 +2916,7 @@ type CopyData struct {
 
 func (x *CopyData) Reset() {
 	*x = CopyData{}
-	mi := &file_starling_proto_msgTypes[34]
+	mi := &file_starling_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2672,7 +2928,7 @@ func (x *CopyData) String() string {
 func (*CopyData) ProtoMessage() {}
 
 func (x *CopyData) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[34]
+	mi := &file_starling_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2685,7 +2941,7 @@ func (x *CopyData) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyData.ProtoReflect.Descriptor instead.
 func (*CopyData) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{34}
+	return file_starling_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CopyData) GetStart() *CopyStart {
@@ -2712,7 +2968,7 @@ type TerminalSize struct {
 
 func (x *TerminalSize) Reset() {
 	*x = TerminalSize{}
-	mi := &file_starling_proto_msgTypes[35]
+	mi := &file_starling_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2724,7 +2980,7 @@ func (x *TerminalSize) String() string {
 func (*TerminalSize) ProtoMessage() {}
 
 func (x *TerminalSize) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[35]
+	mi := &file_starling_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2737,7 +2993,7 @@ func (x *TerminalSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminalSize.ProtoReflect.Descriptor instead.
 func (*TerminalSize) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{35}
+	return file_starling_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TerminalSize) GetWidth() uint32 {
@@ -2766,7 +3022,7 @@ type ExecOutput struct {
 
 func (x *ExecOutput) Reset() {
 	*x = ExecOutput{}
-	mi := &file_starling_proto_msgTypes[36]
+	mi := &file_starling_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2778,7 +3034,7 @@ func (x *ExecOutput) String() string {
 func (*ExecOutput) ProtoMessage() {}
 
 func (x *ExecOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[36]
+	mi := &file_starling_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2791,7 +3047,7 @@ func (x *ExecOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecOutput.ProtoReflect.Descriptor instead.
 func (*ExecOutput) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{36}
+	return file_starling_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ExecOutput) GetStdout() []byte {
@@ -2834,7 +3090,7 @@ type ForwardData struct {
 
 func (x *ForwardData) Reset() {
 	*x = ForwardData{}
-	mi := &file_starling_proto_msgTypes[37]
+	mi := &file_starling_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2846,7 +3102,7 @@ func (x *ForwardData) String() string {
 func (*ForwardData) ProtoMessage() {}
 
 func (x *ForwardData) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[37]
+	mi := &file_starling_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2859,7 +3115,7 @@ func (x *ForwardData) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardData.ProtoReflect.Descriptor instead.
 func (*ForwardData) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{37}
+	return file_starling_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ForwardData) GetKey() *Key {
@@ -2898,7 +3154,7 @@ type MachinesRequest struct {
 
 func (x *MachinesRequest) Reset() {
 	*x = MachinesRequest{}
-	mi := &file_starling_proto_msgTypes[38]
+	mi := &file_starling_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2910,7 +3166,7 @@ func (x *MachinesRequest) String() string {
 func (*MachinesRequest) ProtoMessage() {}
 
 func (x *MachinesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[38]
+	mi := &file_starling_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2923,7 +3179,7 @@ func (x *MachinesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MachinesRequest.ProtoReflect.Descriptor instead.
 func (*MachinesRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{38}
+	return file_starling_proto_rawDescGZIP(), []int{42}
 }
 
 type MachineInfo struct {
@@ -2951,7 +3207,7 @@ type MachineInfo struct {
 
 func (x *MachineInfo) Reset() {
 	*x = MachineInfo{}
-	mi := &file_starling_proto_msgTypes[39]
+	mi := &file_starling_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2963,7 +3219,7 @@ func (x *MachineInfo) String() string {
 func (*MachineInfo) ProtoMessage() {}
 
 func (x *MachineInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[39]
+	mi := &file_starling_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2976,7 +3232,7 @@ func (x *MachineInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MachineInfo.ProtoReflect.Descriptor instead.
 func (*MachineInfo) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{39}
+	return file_starling_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *MachineInfo) GetName() string {
@@ -3109,7 +3365,7 @@ type MachinesResponse struct {
 
 func (x *MachinesResponse) Reset() {
 	*x = MachinesResponse{}
-	mi := &file_starling_proto_msgTypes[40]
+	mi := &file_starling_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3121,7 +3377,7 @@ func (x *MachinesResponse) String() string {
 func (*MachinesResponse) ProtoMessage() {}
 
 func (x *MachinesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[40]
+	mi := &file_starling_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3134,7 +3390,7 @@ func (x *MachinesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MachinesResponse.ProtoReflect.Descriptor instead.
 func (*MachinesResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{40}
+	return file_starling_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *MachinesResponse) GetMachines() []*MachineInfo {
@@ -3168,7 +3424,7 @@ type InviteRequest struct {
 
 func (x *InviteRequest) Reset() {
 	*x = InviteRequest{}
-	mi := &file_starling_proto_msgTypes[41]
+	mi := &file_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3180,7 +3436,7 @@ func (x *InviteRequest) String() string {
 func (*InviteRequest) ProtoMessage() {}
 
 func (x *InviteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[41]
+	mi := &file_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3193,7 +3449,7 @@ func (x *InviteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteRequest.ProtoReflect.Descriptor instead.
 func (*InviteRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{41}
+	return file_starling_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *InviteRequest) GetTtlMs() int64 {
@@ -3221,7 +3477,7 @@ type InviteResponse struct {
 
 func (x *InviteResponse) Reset() {
 	*x = InviteResponse{}
-	mi := &file_starling_proto_msgTypes[42]
+	mi := &file_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3233,7 +3489,7 @@ func (x *InviteResponse) String() string {
 func (*InviteResponse) ProtoMessage() {}
 
 func (x *InviteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[42]
+	mi := &file_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3246,7 +3502,7 @@ func (x *InviteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteResponse.ProtoReflect.Descriptor instead.
 func (*InviteResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{42}
+	return file_starling_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *InviteResponse) GetToken() string {
@@ -3281,7 +3537,7 @@ type RemoveMachineRequest struct {
 
 func (x *RemoveMachineRequest) Reset() {
 	*x = RemoveMachineRequest{}
-	mi := &file_starling_proto_msgTypes[43]
+	mi := &file_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3293,7 +3549,7 @@ func (x *RemoveMachineRequest) String() string {
 func (*RemoveMachineRequest) ProtoMessage() {}
 
 func (x *RemoveMachineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[43]
+	mi := &file_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3306,7 +3562,7 @@ func (x *RemoveMachineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMachineRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMachineRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{43}
+	return file_starling_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RemoveMachineRequest) GetName() string {
@@ -3339,7 +3595,7 @@ type RemoveMachineResponse struct {
 
 func (x *RemoveMachineResponse) Reset() {
 	*x = RemoveMachineResponse{}
-	mi := &file_starling_proto_msgTypes[44]
+	mi := &file_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3351,7 +3607,7 @@ func (x *RemoveMachineResponse) String() string {
 func (*RemoveMachineResponse) ProtoMessage() {}
 
 func (x *RemoveMachineResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[44]
+	mi := &file_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3364,7 +3620,7 @@ func (x *RemoveMachineResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMachineResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMachineResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{44}
+	return file_starling_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RemoveMachineResponse) GetView() *View {
@@ -3383,7 +3639,7 @@ type ImageChunk struct {
 
 func (x *ImageChunk) Reset() {
 	*x = ImageChunk{}
-	mi := &file_starling_proto_msgTypes[45]
+	mi := &file_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3395,7 +3651,7 @@ func (x *ImageChunk) String() string {
 func (*ImageChunk) ProtoMessage() {}
 
 func (x *ImageChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[45]
+	mi := &file_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3408,7 +3664,7 @@ func (x *ImageChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageChunk.ProtoReflect.Descriptor instead.
 func (*ImageChunk) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{45}
+	return file_starling_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ImageChunk) GetData() []byte {
@@ -3427,7 +3683,7 @@ type ExportImageRequest struct {
 
 func (x *ExportImageRequest) Reset() {
 	*x = ExportImageRequest{}
-	mi := &file_starling_proto_msgTypes[46]
+	mi := &file_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3439,7 +3695,7 @@ func (x *ExportImageRequest) String() string {
 func (*ExportImageRequest) ProtoMessage() {}
 
 func (x *ExportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[46]
+	mi := &file_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3452,7 +3708,7 @@ func (x *ExportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportImageRequest.ProtoReflect.Descriptor instead.
 func (*ExportImageRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{46}
+	return file_starling_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ExportImageRequest) GetRef() string {
@@ -3471,7 +3727,7 @@ type RemoveImagesRequest struct {
 
 func (x *RemoveImagesRequest) Reset() {
 	*x = RemoveImagesRequest{}
-	mi := &file_starling_proto_msgTypes[47]
+	mi := &file_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3483,7 +3739,7 @@ func (x *RemoveImagesRequest) String() string {
 func (*RemoveImagesRequest) ProtoMessage() {}
 
 func (x *RemoveImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[47]
+	mi := &file_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3496,7 +3752,7 @@ func (x *RemoveImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveImagesRequest.ProtoReflect.Descriptor instead.
 func (*RemoveImagesRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{47}
+	return file_starling_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RemoveImagesRequest) GetRefs() []string {
@@ -3514,7 +3770,7 @@ type ImagesRequest struct {
 
 func (x *ImagesRequest) Reset() {
 	*x = ImagesRequest{}
-	mi := &file_starling_proto_msgTypes[48]
+	mi := &file_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3526,7 +3782,7 @@ func (x *ImagesRequest) String() string {
 func (*ImagesRequest) ProtoMessage() {}
 
 func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[48]
+	mi := &file_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3539,7 +3795,7 @@ func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesRequest.ProtoReflect.Descriptor instead.
 func (*ImagesRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{48}
+	return file_starling_proto_rawDescGZIP(), []int{52}
 }
 
 type Image struct {
@@ -3554,7 +3810,7 @@ type Image struct {
 
 func (x *Image) Reset() {
 	*x = Image{}
-	mi := &file_starling_proto_msgTypes[49]
+	mi := &file_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3566,7 +3822,7 @@ func (x *Image) String() string {
 func (*Image) ProtoMessage() {}
 
 func (x *Image) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[49]
+	mi := &file_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3579,7 +3835,7 @@ func (x *Image) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Image.ProtoReflect.Descriptor instead.
 func (*Image) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{49}
+	return file_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Image) GetName() string {
@@ -3620,7 +3876,7 @@ type ImagesResponse struct {
 
 func (x *ImagesResponse) Reset() {
 	*x = ImagesResponse{}
-	mi := &file_starling_proto_msgTypes[50]
+	mi := &file_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3632,7 +3888,7 @@ func (x *ImagesResponse) String() string {
 func (*ImagesResponse) ProtoMessage() {}
 
 func (x *ImagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[50]
+	mi := &file_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3645,7 +3901,7 @@ func (x *ImagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesResponse.ProtoReflect.Descriptor instead.
 func (*ImagesResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{50}
+	return file_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ImagesResponse) GetImages() []*Image {
@@ -3671,7 +3927,7 @@ type TopRequest struct {
 
 func (x *TopRequest) Reset() {
 	*x = TopRequest{}
-	mi := &file_starling_proto_msgTypes[51]
+	mi := &file_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3683,7 +3939,7 @@ func (x *TopRequest) String() string {
 func (*TopRequest) ProtoMessage() {}
 
 func (x *TopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[51]
+	mi := &file_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3696,7 +3952,7 @@ func (x *TopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopRequest.ProtoReflect.Descriptor instead.
 func (*TopRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{51}
+	return file_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *TopRequest) GetWindowMs() int64 {
@@ -3722,7 +3978,7 @@ type ContainerUsage struct {
 
 func (x *ContainerUsage) Reset() {
 	*x = ContainerUsage{}
-	mi := &file_starling_proto_msgTypes[52]
+	mi := &file_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3734,7 +3990,7 @@ func (x *ContainerUsage) String() string {
 func (*ContainerUsage) ProtoMessage() {}
 
 func (x *ContainerUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[52]
+	mi := &file_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3747,7 +4003,7 @@ func (x *ContainerUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainerUsage.ProtoReflect.Descriptor instead.
 func (*ContainerUsage) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{52}
+	return file_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ContainerUsage) GetKey() *Key {
@@ -3809,7 +4065,7 @@ type TopResponse struct {
 
 func (x *TopResponse) Reset() {
 	*x = TopResponse{}
-	mi := &file_starling_proto_msgTypes[53]
+	mi := &file_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3821,7 +4077,7 @@ func (x *TopResponse) String() string {
 func (*TopResponse) ProtoMessage() {}
 
 func (x *TopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[53]
+	mi := &file_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3834,7 +4090,7 @@ func (x *TopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopResponse.ProtoReflect.Descriptor instead.
 func (*TopResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{53}
+	return file_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *TopResponse) GetContainers() []*ContainerUsage {
@@ -3859,7 +4115,7 @@ type DoctorRequest struct {
 
 func (x *DoctorRequest) Reset() {
 	*x = DoctorRequest{}
-	mi := &file_starling_proto_msgTypes[54]
+	mi := &file_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3871,7 +4127,7 @@ func (x *DoctorRequest) String() string {
 func (*DoctorRequest) ProtoMessage() {}
 
 func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[54]
+	mi := &file_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3884,7 +4140,7 @@ func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorRequest.ProtoReflect.Descriptor instead.
 func (*DoctorRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{54}
+	return file_starling_proto_rawDescGZIP(), []int{58}
 }
 
 type Finding struct {
@@ -3898,7 +4154,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_starling_proto_msgTypes[55]
+	mi := &file_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3910,7 +4166,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[55]
+	mi := &file_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3923,7 +4179,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{55}
+	return file_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Finding) GetWhat() string {
@@ -3957,7 +4213,7 @@ type DoctorResponse struct {
 
 func (x *DoctorResponse) Reset() {
 	*x = DoctorResponse{}
-	mi := &file_starling_proto_msgTypes[56]
+	mi := &file_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3969,7 +4225,7 @@ func (x *DoctorResponse) String() string {
 func (*DoctorResponse) ProtoMessage() {}
 
 func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[56]
+	mi := &file_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3982,7 +4238,7 @@ func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorResponse.ProtoReflect.Descriptor instead.
 func (*DoctorResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{56}
+	return file_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *DoctorResponse) GetFindings() []*Finding {
@@ -4007,7 +4263,7 @@ type DebugRequest struct {
 
 func (x *DebugRequest) Reset() {
 	*x = DebugRequest{}
-	mi := &file_starling_proto_msgTypes[57]
+	mi := &file_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4019,7 +4275,7 @@ func (x *DebugRequest) String() string {
 func (*DebugRequest) ProtoMessage() {}
 
 func (x *DebugRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[57]
+	mi := &file_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4032,7 +4288,7 @@ func (x *DebugRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugRequest.ProtoReflect.Descriptor instead.
 func (*DebugRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{57}
+	return file_starling_proto_rawDescGZIP(), []int{61}
 }
 
 type DebugResponse struct {
@@ -4046,7 +4302,7 @@ type DebugResponse struct {
 
 func (x *DebugResponse) Reset() {
 	*x = DebugResponse{}
-	mi := &file_starling_proto_msgTypes[58]
+	mi := &file_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4058,7 +4314,7 @@ func (x *DebugResponse) String() string {
 func (*DebugResponse) ProtoMessage() {}
 
 func (x *DebugResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[58]
+	mi := &file_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4071,7 +4327,7 @@ func (x *DebugResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugResponse.ProtoReflect.Descriptor instead.
 func (*DebugResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{58}
+	return file_starling_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *DebugResponse) GetStateHash() string {
@@ -4105,7 +4361,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_starling_proto_msgTypes[59]
+	mi := &file_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4117,7 +4373,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[59]
+	mi := &file_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4130,7 +4386,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{59}
+	return file_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *AttachRequest) GetLoop() string {
@@ -4174,7 +4430,7 @@ type LoopStep struct {
 
 func (x *LoopStep) Reset() {
 	*x = LoopStep{}
-	mi := &file_starling_proto_msgTypes[60]
+	mi := &file_starling_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4186,7 +4442,7 @@ func (x *LoopStep) String() string {
 func (*LoopStep) ProtoMessage() {}
 
 func (x *LoopStep) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[60]
+	mi := &file_starling_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4199,7 +4455,7 @@ func (x *LoopStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoopStep.ProtoReflect.Descriptor instead.
 func (*LoopStep) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{60}
+	return file_starling_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *LoopStep) GetName() string {
@@ -4351,7 +4607,7 @@ type StepCall struct {
 
 func (x *StepCall) Reset() {
 	*x = StepCall{}
-	mi := &file_starling_proto_msgTypes[61]
+	mi := &file_starling_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4363,7 +4619,7 @@ func (x *StepCall) String() string {
 func (*StepCall) ProtoMessage() {}
 
 func (x *StepCall) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[61]
+	mi := &file_starling_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4376,7 +4632,7 @@ func (x *StepCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepCall.ProtoReflect.Descriptor instead.
 func (*StepCall) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{61}
+	return file_starling_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *StepCall) GetSession() string {
@@ -4487,7 +4743,7 @@ type StepResult struct {
 
 func (x *StepResult) Reset() {
 	*x = StepResult{}
-	mi := &file_starling_proto_msgTypes[62]
+	mi := &file_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4499,7 +4755,7 @@ func (x *StepResult) String() string {
 func (*StepResult) ProtoMessage() {}
 
 func (x *StepResult) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[62]
+	mi := &file_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4512,7 +4768,7 @@ func (x *StepResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepResult.ProtoReflect.Descriptor instead.
 func (*StepResult) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{62}
+	return file_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *StepResult) GetSession() string {
@@ -4589,7 +4845,7 @@ type ChildSpec struct {
 
 func (x *ChildSpec) Reset() {
 	*x = ChildSpec{}
-	mi := &file_starling_proto_msgTypes[63]
+	mi := &file_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4601,7 +4857,7 @@ func (x *ChildSpec) String() string {
 func (*ChildSpec) ProtoMessage() {}
 
 func (x *ChildSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[63]
+	mi := &file_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4614,7 +4870,7 @@ func (x *ChildSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChildSpec.ProtoReflect.Descriptor instead.
 func (*ChildSpec) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{63}
+	return file_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ChildSpec) GetSlot() uint32 {
@@ -4639,7 +4895,7 @@ type FinishResponse struct {
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_starling_proto_msgTypes[64]
+	mi := &file_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4651,7 +4907,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[64]
+	mi := &file_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4664,7 +4920,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{64}
+	return file_starling_proto_rawDescGZIP(), []int{68}
 }
 
 type VerifyRequest struct {
@@ -4677,7 +4933,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_starling_proto_msgTypes[65]
+	mi := &file_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4689,7 +4945,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[65]
+	mi := &file_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4702,7 +4958,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{65}
+	return file_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *VerifyRequest) GetKind() string {
@@ -4731,7 +4987,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_starling_proto_msgTypes[66]
+	mi := &file_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4743,7 +4999,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[66]
+	mi := &file_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4756,7 +5012,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{66}
+	return file_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *VerifyResponse) GetProof() string {
@@ -4945,13 +5201,32 @@ const file_starling_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\v2\x10.starling.v1.KeyR\x03key\"R\n" +
 	"\aWhyLink\x12+\n" +
 	"\x04step\x18\x01 \x01(\v2\x17.starling.v1.StepStatusR\x04step\x12\x1a\n" +
-	"\brelation\x18\x02 \x01(\tR\brelation\"\xa8\x01\n" +
+	"\brelation\x18\x02 \x01(\tR\brelation\"\xd4\x01\n" +
 	"\vWhyResponse\x12\x18\n" +
 	"\averdict\x18\x01 \x01(\tR\averdict\x12\x1a\n" +
 	"\bsentence\x18\x02 \x01(\tR\bsentence\x12\x10\n" +
 	"\x03fix\x18\x03 \x01(\tR\x03fix\x12*\n" +
 	"\x05chain\x18\x04 \x03(\v2\x14.starling.v1.WhyLinkR\x05chain\x12%\n" +
-	"\x04view\x18\x05 \x01(\v2\x11.starling.v1.ViewR\x04view\"\x8a\x01\n" +
+	"\x04view\x18\x05 \x01(\v2\x11.starling.v1.ViewR\x04view\x12*\n" +
+	"\x06beside\x18\x06 \x03(\v2\x12.starling.v1.FaultR\x06beside\"5\n" +
+	"\x05Fault\x12\x1a\n" +
+	"\bsentence\x18\x01 \x01(\tR\bsentence\x12\x10\n" +
+	"\x03fix\x18\x02 \x01(\tR\x03fix\"\x10\n" +
+	"\x0eTunnelsRequest\"l\n" +
+	"\x0fTunnelsResponse\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\rR\x04port\x12\x16\n" +
+	"\x06device\x18\x02 \x01(\tR\x06device\x12-\n" +
+	"\atunnels\x18\x03 \x03(\v2\x13.starling.v1.TunnelR\atunnels\"\xe6\x01\n" +
+	"\x06Tunnel\x12\x18\n" +
+	"\amachine\x18\x01 \x01(\tR\amachine\x12\x1a\n" +
+	"\bendpoint\x18\x02 \x01(\tR\bendpoint\x12\x14\n" +
+	"\x05works\x18\x03 \x01(\bR\x05works\x12\x14\n" +
+	"\x05heard\x18\x04 \x01(\bR\x05heard\x12 \n" +
+	"\fheard_ms_ago\x18\x05 \x01(\x03R\n" +
+	"heardMsAgo\x12(\n" +
+	"\x10handshake_ms_ago\x18\x06 \x01(\x03R\x0ehandshakeMsAgo\x12\x12\n" +
+	"\x04sent\x18\a \x01(\x04R\x04sent\x12\x1a\n" +
+	"\breceived\x18\b \x01(\x04R\breceived\"\x8a\x01\n" +
 	"\x0eHistoryRequest\x12\"\n" +
 	"\x03key\x18\x01 \x01(\v2\x10.starling.v1.KeyR\x03key\x12\x0e\n" +
 	"\x02by\x18\x02 \x03(\tR\x02by\x12\x15\n" +
@@ -5213,7 +5488,7 @@ const file_starling_proto_rawDesc = "" +
 	"\x0fEDIT_KIND_APPLY\x10\x01\x12\x13\n" +
 	"\x0fEDIT_KIND_PATCH\x10\x02\x12\x14\n" +
 	"\x10EDIT_KIND_DELETE\x10\x03\x12\x14\n" +
-	"\x10EDIT_KIND_SWITCH\x10\x042\xc0\r\n" +
+	"\x10EDIT_KIND_SWITCH\x10\x042\x86\x0e\n" +
 	"\bStarling\x12>\n" +
 	"\x05Apply\x12\x19.starling.v1.ApplyRequest\x1a\x1a.starling.v1.ApplyResponse\x12<\n" +
 	"\x04Plan\x12\x19.starling.v1.ApplyRequest\x1a\x19.starling.v1.PlanResponse\x12D\n" +
@@ -5235,7 +5510,8 @@ const file_starling_proto_rawDesc = "" +
 	"\x06Images\x12\x1a.starling.v1.ImagesRequest\x1a\x1b.starling.v1.ImagesResponse\x12I\n" +
 	"\vExportImage\x12\x1f.starling.v1.ExportImageRequest\x1a\x17.starling.v1.ImageChunk0\x01\x12M\n" +
 	"\fRemoveImages\x12 .starling.v1.RemoveImagesRequest\x1a\x1b.starling.v1.ImagesResponse\x128\n" +
-	"\x03Top\x12\x17.starling.v1.TopRequest\x1a\x18.starling.v1.TopResponse\x12A\n" +
+	"\x03Top\x12\x17.starling.v1.TopRequest\x1a\x18.starling.v1.TopResponse\x12D\n" +
+	"\aTunnels\x12\x1b.starling.v1.TunnelsRequest\x1a\x1c.starling.v1.TunnelsResponse\x12A\n" +
 	"\x06Doctor\x12\x1a.starling.v1.DoctorRequest\x1a\x1b.starling.v1.DoctorResponse\x12A\n" +
 	"\x06Verify\x12\x1a.starling.v1.VerifyRequest\x1a\x1b.starling.v1.VerifyResponse\x12=\n" +
 	"\x06Attach\x12\x1a.starling.v1.AttachRequest\x1a\x15.starling.v1.StepCall0\x01\x12>\n" +
@@ -5255,7 +5531,7 @@ func file_starling_proto_rawDescGZIP() []byte {
 }
 
 var file_starling_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
+var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
 var file_starling_proto_goTypes = []any{
 	(EditKind)(0),                 // 0: starling.v1.EditKind
 	(*Key)(nil),                   // 1: starling.v1.Key
@@ -5281,66 +5557,70 @@ var file_starling_proto_goTypes = []any{
 	(*WhyRequest)(nil),            // 21: starling.v1.WhyRequest
 	(*WhyLink)(nil),               // 22: starling.v1.WhyLink
 	(*WhyResponse)(nil),           // 23: starling.v1.WhyResponse
-	(*HistoryRequest)(nil),        // 24: starling.v1.HistoryRequest
-	(*HistoryEntry)(nil),          // 25: starling.v1.HistoryEntry
-	(*HistoryResponse)(nil),       // 26: starling.v1.HistoryResponse
-	(*EventsRequest)(nil),         // 27: starling.v1.EventsRequest
-	(*Event)(nil),                 // 28: starling.v1.Event
-	(*WatchRequest)(nil),          // 29: starling.v1.WatchRequest
-	(*LogsRequest)(nil),           // 30: starling.v1.LogsRequest
-	(*LogLine)(nil),               // 31: starling.v1.LogLine
-	(*ExecInput)(nil),             // 32: starling.v1.ExecInput
-	(*ExecStart)(nil),             // 33: starling.v1.ExecStart
-	(*CopyStart)(nil),             // 34: starling.v1.CopyStart
-	(*CopyData)(nil),              // 35: starling.v1.CopyData
-	(*TerminalSize)(nil),          // 36: starling.v1.TerminalSize
-	(*ExecOutput)(nil),            // 37: starling.v1.ExecOutput
-	(*ForwardData)(nil),           // 38: starling.v1.ForwardData
-	(*MachinesRequest)(nil),       // 39: starling.v1.MachinesRequest
-	(*MachineInfo)(nil),           // 40: starling.v1.MachineInfo
-	(*MachinesResponse)(nil),      // 41: starling.v1.MachinesResponse
-	(*InviteRequest)(nil),         // 42: starling.v1.InviteRequest
-	(*InviteResponse)(nil),        // 43: starling.v1.InviteResponse
-	(*RemoveMachineRequest)(nil),  // 44: starling.v1.RemoveMachineRequest
-	(*RemoveMachineResponse)(nil), // 45: starling.v1.RemoveMachineResponse
-	(*ImageChunk)(nil),            // 46: starling.v1.ImageChunk
-	(*ExportImageRequest)(nil),    // 47: starling.v1.ExportImageRequest
-	(*RemoveImagesRequest)(nil),   // 48: starling.v1.RemoveImagesRequest
-	(*ImagesRequest)(nil),         // 49: starling.v1.ImagesRequest
-	(*Image)(nil),                 // 50: starling.v1.Image
-	(*ImagesResponse)(nil),        // 51: starling.v1.ImagesResponse
-	(*TopRequest)(nil),            // 52: starling.v1.TopRequest
-	(*ContainerUsage)(nil),        // 53: starling.v1.ContainerUsage
-	(*TopResponse)(nil),           // 54: starling.v1.TopResponse
-	(*DoctorRequest)(nil),         // 55: starling.v1.DoctorRequest
-	(*Finding)(nil),               // 56: starling.v1.Finding
-	(*DoctorResponse)(nil),        // 57: starling.v1.DoctorResponse
-	(*DebugRequest)(nil),          // 58: starling.v1.DebugRequest
-	(*DebugResponse)(nil),         // 59: starling.v1.DebugResponse
-	(*AttachRequest)(nil),         // 60: starling.v1.AttachRequest
-	(*LoopStep)(nil),              // 61: starling.v1.LoopStep
-	(*StepCall)(nil),              // 62: starling.v1.StepCall
-	(*StepResult)(nil),            // 63: starling.v1.StepResult
-	(*ChildSpec)(nil),             // 64: starling.v1.ChildSpec
-	(*FinishResponse)(nil),        // 65: starling.v1.FinishResponse
-	(*VerifyRequest)(nil),         // 66: starling.v1.VerifyRequest
-	(*VerifyResponse)(nil),        // 67: starling.v1.VerifyResponse
-	nil,                           // 68: starling.v1.View.SilentSinceMsEntry
-	nil,                           // 69: starling.v1.Edit.FieldsEntry
-	nil,                           // 70: starling.v1.Object.FieldsEntry
-	nil,                           // 71: starling.v1.Object.StatusEntry
-	nil,                           // 72: starling.v1.MachineInfo.LabelsEntry
-	nil,                           // 73: starling.v1.DebugResponse.FiguresEntry
-	nil,                           // 74: starling.v1.StepCall.FieldsEntry
-	nil,                           // 75: starling.v1.StepCall.PreviousEntry
-	nil,                           // 76: starling.v1.StepResult.OutputsEntry
-	nil,                           // 77: starling.v1.ChildSpec.FieldsEntry
+	(*Fault)(nil),                 // 24: starling.v1.Fault
+	(*TunnelsRequest)(nil),        // 25: starling.v1.TunnelsRequest
+	(*TunnelsResponse)(nil),       // 26: starling.v1.TunnelsResponse
+	(*Tunnel)(nil),                // 27: starling.v1.Tunnel
+	(*HistoryRequest)(nil),        // 28: starling.v1.HistoryRequest
+	(*HistoryEntry)(nil),          // 29: starling.v1.HistoryEntry
+	(*HistoryResponse)(nil),       // 30: starling.v1.HistoryResponse
+	(*EventsRequest)(nil),         // 31: starling.v1.EventsRequest
+	(*Event)(nil),                 // 32: starling.v1.Event
+	(*WatchRequest)(nil),          // 33: starling.v1.WatchRequest
+	(*LogsRequest)(nil),           // 34: starling.v1.LogsRequest
+	(*LogLine)(nil),               // 35: starling.v1.LogLine
+	(*ExecInput)(nil),             // 36: starling.v1.ExecInput
+	(*ExecStart)(nil),             // 37: starling.v1.ExecStart
+	(*CopyStart)(nil),             // 38: starling.v1.CopyStart
+	(*CopyData)(nil),              // 39: starling.v1.CopyData
+	(*TerminalSize)(nil),          // 40: starling.v1.TerminalSize
+	(*ExecOutput)(nil),            // 41: starling.v1.ExecOutput
+	(*ForwardData)(nil),           // 42: starling.v1.ForwardData
+	(*MachinesRequest)(nil),       // 43: starling.v1.MachinesRequest
+	(*MachineInfo)(nil),           // 44: starling.v1.MachineInfo
+	(*MachinesResponse)(nil),      // 45: starling.v1.MachinesResponse
+	(*InviteRequest)(nil),         // 46: starling.v1.InviteRequest
+	(*InviteResponse)(nil),        // 47: starling.v1.InviteResponse
+	(*RemoveMachineRequest)(nil),  // 48: starling.v1.RemoveMachineRequest
+	(*RemoveMachineResponse)(nil), // 49: starling.v1.RemoveMachineResponse
+	(*ImageChunk)(nil),            // 50: starling.v1.ImageChunk
+	(*ExportImageRequest)(nil),    // 51: starling.v1.ExportImageRequest
+	(*RemoveImagesRequest)(nil),   // 52: starling.v1.RemoveImagesRequest
+	(*ImagesRequest)(nil),         // 53: starling.v1.ImagesRequest
+	(*Image)(nil),                 // 54: starling.v1.Image
+	(*ImagesResponse)(nil),        // 55: starling.v1.ImagesResponse
+	(*TopRequest)(nil),            // 56: starling.v1.TopRequest
+	(*ContainerUsage)(nil),        // 57: starling.v1.ContainerUsage
+	(*TopResponse)(nil),           // 58: starling.v1.TopResponse
+	(*DoctorRequest)(nil),         // 59: starling.v1.DoctorRequest
+	(*Finding)(nil),               // 60: starling.v1.Finding
+	(*DoctorResponse)(nil),        // 61: starling.v1.DoctorResponse
+	(*DebugRequest)(nil),          // 62: starling.v1.DebugRequest
+	(*DebugResponse)(nil),         // 63: starling.v1.DebugResponse
+	(*AttachRequest)(nil),         // 64: starling.v1.AttachRequest
+	(*LoopStep)(nil),              // 65: starling.v1.LoopStep
+	(*StepCall)(nil),              // 66: starling.v1.StepCall
+	(*StepResult)(nil),            // 67: starling.v1.StepResult
+	(*ChildSpec)(nil),             // 68: starling.v1.ChildSpec
+	(*FinishResponse)(nil),        // 69: starling.v1.FinishResponse
+	(*VerifyRequest)(nil),         // 70: starling.v1.VerifyRequest
+	(*VerifyResponse)(nil),        // 71: starling.v1.VerifyResponse
+	nil,                           // 72: starling.v1.View.SilentSinceMsEntry
+	nil,                           // 73: starling.v1.Edit.FieldsEntry
+	nil,                           // 74: starling.v1.Object.FieldsEntry
+	nil,                           // 75: starling.v1.Object.StatusEntry
+	nil,                           // 76: starling.v1.MachineInfo.LabelsEntry
+	nil,                           // 77: starling.v1.DebugResponse.FiguresEntry
+	nil,                           // 78: starling.v1.StepCall.FieldsEntry
+	nil,                           // 79: starling.v1.StepCall.PreviousEntry
+	nil,                           // 80: starling.v1.StepResult.OutputsEntry
+	nil,                           // 81: starling.v1.ChildSpec.FieldsEntry
 }
 var file_starling_proto_depIdxs = []int32{
-	68, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
+	72, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
 	0,  // 1: starling.v1.Edit.kind:type_name -> starling.v1.EditKind
 	1,  // 2: starling.v1.Edit.key:type_name -> starling.v1.Key
-	69, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
+	73, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
 	4,  // 4: starling.v1.Edit.switch_to:type_name -> starling.v1.SwitchTo
 	3,  // 5: starling.v1.ApplyRequest.edits:type_name -> starling.v1.Edit
 	1,  // 6: starling.v1.Outcome.key:type_name -> starling.v1.Key
@@ -5353,8 +5633,8 @@ var file_starling_proto_depIdxs = []int32{
 	2,  // 13: starling.v1.PlanResponse.view:type_name -> starling.v1.View
 	1,  // 14: starling.v1.RollbackRequest.key:type_name -> starling.v1.Key
 	1,  // 15: starling.v1.Object.key:type_name -> starling.v1.Key
-	70, // 16: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
-	71, // 17: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
+	74, // 16: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
+	75, // 17: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
 	15, // 18: starling.v1.Object.conflicts:type_name -> starling.v1.Conflict
 	14, // 19: starling.v1.GetResponse.objects:type_name -> starling.v1.Object
 	2,  // 20: starling.v1.GetResponse.view:type_name -> starling.v1.View
@@ -5367,99 +5647,103 @@ var file_starling_proto_depIdxs = []int32{
 	17, // 27: starling.v1.WhyLink.step:type_name -> starling.v1.StepStatus
 	22, // 28: starling.v1.WhyResponse.chain:type_name -> starling.v1.WhyLink
 	2,  // 29: starling.v1.WhyResponse.view:type_name -> starling.v1.View
-	1,  // 30: starling.v1.HistoryRequest.key:type_name -> starling.v1.Key
-	1,  // 31: starling.v1.HistoryEntry.key:type_name -> starling.v1.Key
-	9,  // 32: starling.v1.HistoryEntry.diff:type_name -> starling.v1.FieldDiff
-	25, // 33: starling.v1.HistoryResponse.entries:type_name -> starling.v1.HistoryEntry
-	2,  // 34: starling.v1.HistoryResponse.view:type_name -> starling.v1.View
-	1,  // 35: starling.v1.EventsRequest.key:type_name -> starling.v1.Key
-	1,  // 36: starling.v1.Event.key:type_name -> starling.v1.Key
-	1,  // 37: starling.v1.LogsRequest.key:type_name -> starling.v1.Key
-	33, // 38: starling.v1.ExecInput.start:type_name -> starling.v1.ExecStart
-	36, // 39: starling.v1.ExecInput.resize:type_name -> starling.v1.TerminalSize
-	1,  // 40: starling.v1.ExecStart.key:type_name -> starling.v1.Key
-	36, // 41: starling.v1.ExecStart.size:type_name -> starling.v1.TerminalSize
-	1,  // 42: starling.v1.CopyStart.key:type_name -> starling.v1.Key
-	34, // 43: starling.v1.CopyData.start:type_name -> starling.v1.CopyStart
-	1,  // 44: starling.v1.ForwardData.key:type_name -> starling.v1.Key
-	72, // 45: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
-	40, // 46: starling.v1.MachinesResponse.machines:type_name -> starling.v1.MachineInfo
-	2,  // 47: starling.v1.MachinesResponse.view:type_name -> starling.v1.View
-	2,  // 48: starling.v1.RemoveMachineResponse.view:type_name -> starling.v1.View
-	50, // 49: starling.v1.ImagesResponse.images:type_name -> starling.v1.Image
-	2,  // 50: starling.v1.ImagesResponse.view:type_name -> starling.v1.View
-	1,  // 51: starling.v1.ContainerUsage.key:type_name -> starling.v1.Key
-	53, // 52: starling.v1.TopResponse.containers:type_name -> starling.v1.ContainerUsage
-	2,  // 53: starling.v1.TopResponse.view:type_name -> starling.v1.View
-	56, // 54: starling.v1.DoctorResponse.findings:type_name -> starling.v1.Finding
-	2,  // 55: starling.v1.DoctorResponse.view:type_name -> starling.v1.View
-	73, // 56: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
-	2,  // 57: starling.v1.DebugResponse.view:type_name -> starling.v1.View
-	61, // 58: starling.v1.AttachRequest.steps:type_name -> starling.v1.LoopStep
-	1,  // 59: starling.v1.StepCall.key:type_name -> starling.v1.Key
-	74, // 60: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
-	75, // 61: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
-	76, // 62: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
-	64, // 63: starling.v1.StepResult.children:type_name -> starling.v1.ChildSpec
-	77, // 64: starling.v1.ChildSpec.fields:type_name -> starling.v1.ChildSpec.FieldsEntry
-	2,  // 65: starling.v1.VerifyResponse.view:type_name -> starling.v1.View
-	5,  // 66: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
-	5,  // 67: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
-	12, // 68: starling.v1.Starling.Rollback:input_type -> starling.v1.RollbackRequest
-	13, // 69: starling.v1.Starling.Get:input_type -> starling.v1.GetRequest
-	19, // 70: starling.v1.Starling.Status:input_type -> starling.v1.StatusRequest
-	21, // 71: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	24, // 72: starling.v1.Starling.History:input_type -> starling.v1.HistoryRequest
-	27, // 73: starling.v1.Starling.Events:input_type -> starling.v1.EventsRequest
-	29, // 74: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	30, // 75: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	32, // 76: starling.v1.Starling.Exec:input_type -> starling.v1.ExecInput
-	35, // 77: starling.v1.Starling.Copy:input_type -> starling.v1.CopyData
-	38, // 78: starling.v1.Starling.Forward:input_type -> starling.v1.ForwardData
-	39, // 79: starling.v1.Starling.Machines:input_type -> starling.v1.MachinesRequest
-	42, // 80: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
-	44, // 81: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
-	46, // 82: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
-	49, // 83: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
-	47, // 84: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
-	48, // 85: starling.v1.Starling.RemoveImages:input_type -> starling.v1.RemoveImagesRequest
-	52, // 86: starling.v1.Starling.Top:input_type -> starling.v1.TopRequest
-	55, // 87: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
-	66, // 88: starling.v1.Starling.Verify:input_type -> starling.v1.VerifyRequest
-	60, // 89: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
-	63, // 90: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
-	58, // 91: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
-	7,  // 92: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
-	11, // 93: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
-	7,  // 94: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
-	16, // 95: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
-	20, // 96: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
-	23, // 97: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	26, // 98: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
-	28, // 99: starling.v1.Starling.Events:output_type -> starling.v1.Event
-	18, // 100: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
-	31, // 101: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
-	37, // 102: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
-	35, // 103: starling.v1.Starling.Copy:output_type -> starling.v1.CopyData
-	38, // 104: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
-	41, // 105: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
-	43, // 106: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
-	45, // 107: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
-	51, // 108: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
-	51, // 109: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
-	46, // 110: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
-	51, // 111: starling.v1.Starling.RemoveImages:output_type -> starling.v1.ImagesResponse
-	54, // 112: starling.v1.Starling.Top:output_type -> starling.v1.TopResponse
-	57, // 113: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
-	67, // 114: starling.v1.Starling.Verify:output_type -> starling.v1.VerifyResponse
-	62, // 115: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
-	65, // 116: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
-	59, // 117: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
-	92, // [92:118] is the sub-list for method output_type
-	66, // [66:92] is the sub-list for method input_type
-	66, // [66:66] is the sub-list for extension type_name
-	66, // [66:66] is the sub-list for extension extendee
-	0,  // [0:66] is the sub-list for field type_name
+	24, // 30: starling.v1.WhyResponse.beside:type_name -> starling.v1.Fault
+	27, // 31: starling.v1.TunnelsResponse.tunnels:type_name -> starling.v1.Tunnel
+	1,  // 32: starling.v1.HistoryRequest.key:type_name -> starling.v1.Key
+	1,  // 33: starling.v1.HistoryEntry.key:type_name -> starling.v1.Key
+	9,  // 34: starling.v1.HistoryEntry.diff:type_name -> starling.v1.FieldDiff
+	29, // 35: starling.v1.HistoryResponse.entries:type_name -> starling.v1.HistoryEntry
+	2,  // 36: starling.v1.HistoryResponse.view:type_name -> starling.v1.View
+	1,  // 37: starling.v1.EventsRequest.key:type_name -> starling.v1.Key
+	1,  // 38: starling.v1.Event.key:type_name -> starling.v1.Key
+	1,  // 39: starling.v1.LogsRequest.key:type_name -> starling.v1.Key
+	37, // 40: starling.v1.ExecInput.start:type_name -> starling.v1.ExecStart
+	40, // 41: starling.v1.ExecInput.resize:type_name -> starling.v1.TerminalSize
+	1,  // 42: starling.v1.ExecStart.key:type_name -> starling.v1.Key
+	40, // 43: starling.v1.ExecStart.size:type_name -> starling.v1.TerminalSize
+	1,  // 44: starling.v1.CopyStart.key:type_name -> starling.v1.Key
+	38, // 45: starling.v1.CopyData.start:type_name -> starling.v1.CopyStart
+	1,  // 46: starling.v1.ForwardData.key:type_name -> starling.v1.Key
+	76, // 47: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
+	44, // 48: starling.v1.MachinesResponse.machines:type_name -> starling.v1.MachineInfo
+	2,  // 49: starling.v1.MachinesResponse.view:type_name -> starling.v1.View
+	2,  // 50: starling.v1.RemoveMachineResponse.view:type_name -> starling.v1.View
+	54, // 51: starling.v1.ImagesResponse.images:type_name -> starling.v1.Image
+	2,  // 52: starling.v1.ImagesResponse.view:type_name -> starling.v1.View
+	1,  // 53: starling.v1.ContainerUsage.key:type_name -> starling.v1.Key
+	57, // 54: starling.v1.TopResponse.containers:type_name -> starling.v1.ContainerUsage
+	2,  // 55: starling.v1.TopResponse.view:type_name -> starling.v1.View
+	60, // 56: starling.v1.DoctorResponse.findings:type_name -> starling.v1.Finding
+	2,  // 57: starling.v1.DoctorResponse.view:type_name -> starling.v1.View
+	77, // 58: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
+	2,  // 59: starling.v1.DebugResponse.view:type_name -> starling.v1.View
+	65, // 60: starling.v1.AttachRequest.steps:type_name -> starling.v1.LoopStep
+	1,  // 61: starling.v1.StepCall.key:type_name -> starling.v1.Key
+	78, // 62: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
+	79, // 63: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
+	80, // 64: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
+	68, // 65: starling.v1.StepResult.children:type_name -> starling.v1.ChildSpec
+	81, // 66: starling.v1.ChildSpec.fields:type_name -> starling.v1.ChildSpec.FieldsEntry
+	2,  // 67: starling.v1.VerifyResponse.view:type_name -> starling.v1.View
+	5,  // 68: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
+	5,  // 69: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
+	12, // 70: starling.v1.Starling.Rollback:input_type -> starling.v1.RollbackRequest
+	13, // 71: starling.v1.Starling.Get:input_type -> starling.v1.GetRequest
+	19, // 72: starling.v1.Starling.Status:input_type -> starling.v1.StatusRequest
+	21, // 73: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	28, // 74: starling.v1.Starling.History:input_type -> starling.v1.HistoryRequest
+	31, // 75: starling.v1.Starling.Events:input_type -> starling.v1.EventsRequest
+	33, // 76: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	34, // 77: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	36, // 78: starling.v1.Starling.Exec:input_type -> starling.v1.ExecInput
+	39, // 79: starling.v1.Starling.Copy:input_type -> starling.v1.CopyData
+	42, // 80: starling.v1.Starling.Forward:input_type -> starling.v1.ForwardData
+	43, // 81: starling.v1.Starling.Machines:input_type -> starling.v1.MachinesRequest
+	46, // 82: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
+	48, // 83: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
+	50, // 84: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
+	53, // 85: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
+	51, // 86: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
+	52, // 87: starling.v1.Starling.RemoveImages:input_type -> starling.v1.RemoveImagesRequest
+	56, // 88: starling.v1.Starling.Top:input_type -> starling.v1.TopRequest
+	25, // 89: starling.v1.Starling.Tunnels:input_type -> starling.v1.TunnelsRequest
+	59, // 90: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
+	70, // 91: starling.v1.Starling.Verify:input_type -> starling.v1.VerifyRequest
+	64, // 92: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
+	67, // 93: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
+	62, // 94: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
+	7,  // 95: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
+	11, // 96: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
+	7,  // 97: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
+	16, // 98: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
+	20, // 99: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
+	23, // 100: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	30, // 101: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
+	32, // 102: starling.v1.Starling.Events:output_type -> starling.v1.Event
+	18, // 103: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
+	35, // 104: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
+	41, // 105: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
+	39, // 106: starling.v1.Starling.Copy:output_type -> starling.v1.CopyData
+	42, // 107: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
+	45, // 108: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
+	47, // 109: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
+	49, // 110: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
+	55, // 111: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
+	55, // 112: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
+	50, // 113: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
+	55, // 114: starling.v1.Starling.RemoveImages:output_type -> starling.v1.ImagesResponse
+	58, // 115: starling.v1.Starling.Top:output_type -> starling.v1.TopResponse
+	26, // 116: starling.v1.Starling.Tunnels:output_type -> starling.v1.TunnelsResponse
+	61, // 117: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
+	71, // 118: starling.v1.Starling.Verify:output_type -> starling.v1.VerifyResponse
+	66, // 119: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
+	69, // 120: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
+	63, // 121: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
+	95, // [95:122] is the sub-list for method output_type
+	68, // [68:95] is the sub-list for method input_type
+	68, // [68:68] is the sub-list for extension type_name
+	68, // [68:68] is the sub-list for extension extendee
+	0,  // [0:68] is the sub-list for field type_name
 }
 
 func init() { file_starling_proto_init() }
@@ -5473,7 +5757,7 @@ func file_starling_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_starling_proto_rawDesc), len(file_starling_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   77,
+			NumMessages:   81,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,12 @@ func (s Style) Why(w *apiv1.WhyResponse) string {
 		orderOnly := i+1 < len(w.GetChain()) && w.GetChain()[i+1].GetRelation() == "after"
 		b.WriteString(s.paint(sgrDim, mark+s.link(l.GetStep(), orderOnly)) + "\n")
 	}
+	for _, f := range w.GetBeside() {
+		fmt.Fprintf(&b, "beside that: %s\n", f.GetSentence())
+		if f.GetFix() != "" {
+			fmt.Fprintf(&b, "to do: %s\n", f.GetFix())
+		}
+	}
 	return b.String() + s.AnyView(w.GetView())
 }
 

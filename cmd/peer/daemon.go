@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +39,11 @@ func (f *daemonFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.cfg.Namespace, "scope", "", "containerd namespace and prefix of what is named on the machine (default starling)")
 	fl.StringSliceVar(&f.cfg.Registries, "plain-registry", nil, "registry hosts that are spoken to without TLS")
 	fl.StringVar(&f.cfg.RegistryAuth, "registry-auth", "", "`FILE` with credentials for registries, in the form that podman login --authfile writes (default auth.json in --data)")
+	fl.BoolFunc("wireguard", "send what goes to machines that say so too through WireGuard (remembered; --wireguard=false ends it)", func(s string) error {
+		on, err := strconv.ParseBool(s)
+		f.cfg.WireGuard = &on
+		return err
+	})
 	fl.StringVar(&f.cpu, "cpu", "", "cores that pods may have (default: all)")
 	fl.StringVar(&f.memory, "memory", "", "memory that pods may have (default: all)")
 	fl.StringVar(&f.cfg.MachineID, "machine-id", "", "identity of the computer (default: /etc/machine-id)")

@@ -25,6 +25,7 @@ type labFlags struct {
 	nodes       int
 	cpu, memory []string
 	network     string
+	wireguard   bool
 }
 
 func (f *labFlags) open(c *cobra.Command) (*lab.Lab, error) {
@@ -33,7 +34,7 @@ func (f *labFlags) open(c *cobra.Command) (*lab.Lab, error) {
 		return nil, fmt.Errorf("find the peer's own program: %w", err)
 	}
 	return lab.Open(lab.Config{
-		Name: f.name, Nodes: f.nodes, CPU: f.cpu, Memory: f.memory, Network: f.network, Program: self, Runtime: labRuntime{},
+		Name: f.name, Nodes: f.nodes, CPU: f.cpu, Memory: f.memory, Network: f.network, WireGuard: f.wireguard, Program: self, Runtime: labRuntime{},
 		Progress: func(format string, args ...any) { fmt.Fprintf(c.ErrOrStderr(), format+"\n", args...) },
 	})
 }
@@ -70,6 +71,7 @@ func (f *labFlags) up() *cobra.Command {
 	c.Flags().StringVar(&f.network, "network", "", "where pods have their addresses from: routed or lan (default routed)")
 	c.Flags().StringSliceVar(&f.cpu, "cpu", nil, "cores that each machine offers, by number; the last counts for the rest")
 	c.Flags().StringSliceVar(&f.memory, "memory", nil, "memory that each machine offers, by number; the last counts for the rest")
+	c.Flags().BoolVar(&f.wireguard, "wireguard", false, "send what is between the machines through WireGuard")
 	return c
 }
 

@@ -14,7 +14,7 @@ import (
 
 func machineCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "machine", Short: "The machines of the cluster"}
-	cmd.AddCommand(machineListCommand(c), machineDrainCommand(c), machineResumeCommand(c), machineLabelCommand(c), machineRemoveCommand(c))
+	cmd.AddCommand(machineListCommand(c), machineDrainCommand(c), machineResumeCommand(c), machineLabelCommand(c), machineTunnelCommand(c), machineRemoveCommand(c))
 	return cmd
 }
 
@@ -106,6 +106,32 @@ func machineLabelCommand(c *cli) *cobra.Command {
 				return err
 			}
 			return c.change(cmd.Context(), "label", edit)
+		},
+	}
+}
+
+func machineTunnelCommand(c *cli) *cobra.Command {
+	const field = "spec.wireguard"
+	settings := map[string]func(*apiv1.Edit){
+		"on":   func(e *apiv1.Edit) { e.Fields = api.Fields{field: "true"} },
+		"off":  func(e *apiv1.Edit) { e.Fields = api.Fields{field: "false"} },
+		"auto": func(e *apiv1.Edit) { e.Unset = []string{field} },
+	}
+	return &cobra.Command{
+		Use: "wireguard NAME on|off|auto", Short: "Send what goes to machines that have it on too through WireGuard",
+		Long:    "Give a machine a WireGuard device, or take it away. With auto it is as the machine's peer was started (--wireguard).",
+		Example: "  peer machine wireguard m2 on",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 || settings[args[1]] == nil {
+				return fmt.Errorf("name a machine, and on, off or auto: %s", cmd.UseLine())
+			}
+			return nil
+		},
+		ValidArgsFunction: c.completeMachine,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			edit := machinePatch(args[0])
+			settings[args[1]](edit)
+			return c.change(cmd.Context(), "wireguard", edit)
 		},
 	}
 }

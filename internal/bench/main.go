@@ -25,7 +25,7 @@ func parts(objects []int) []part {
 		{"size", "memory and restart with many objects", func(ctx context.Context) ([]report.Row, error) { return logbench.RunSizes(ctx, objects) }},
 		{"spread", "how one entry reaches 10 to 10,000 simulated peers, and what idling costs", goBench("./peer", "Spread|Idle", "5x")},
 		{"xlat", "translation between IPv4 and IPv6", goBench("./netstack/xlat", ".", "200ms")},
-		{"net", "pod networks, services, IPv4 egress (root)", goBench("./netstack/linux/... ./netstack/clat", ".", "1x")},
+		{"net", "pod networks, services, IPv4 egress, tunnels (root)", goBench("./netstack/linux/... ./netstack/clat ./netstack/wireguard", ".", "1x")},
 		{"store", "commits and opening", goBench("./store", ".", "1x")},
 		{"streams", "connections between peers", goBench("./gossip", "Ping|Throughput", "200ms")},
 		{"runtime", "containers (root)", goBench("./oci", ".", "1x")},

@@ -174,6 +174,13 @@ func findPeers(plan loops.RoutePlan, state machineState, uplinks []string) ([]ne
 		if local[r.Prefix] || r.Prefix == plan.Own {
 			continue
 		}
+		if _, up := state.byName[netstack.TunnelLink]; r.Tunnel && up {
+			peers = append(peers, netstack.Peer{Prefix: r.Prefix, Link: netstack.TunnelLink, Home: homes[r.Machine]})
+			continue
+		} else if r.Tunnel {
+			errs = append(errs, fmt.Errorf("route %s: the WireGuard device %s to machine %s is gone", r.Prefix, netstack.TunnelLink, r.Machine))
+			continue
+		}
 		link := onLink(r.Via, state, uplinks)
 		home := homes[r.Machine]
 		if link == "" || (!r.Via.Is6() && !home.IsValid()) {

@@ -36,6 +36,24 @@ func (n *Network) Uplink() (string, error) {
 	return up[0], nil
 }
 
+// Underlay returns the MTU that whatever goes to other machines can have on the way: the
+// smallest of the uplinks'.
+func (n *Network) Underlay() (int, error) {
+	links, err := n.host.links()
+	if err != nil {
+		return 0, err
+	}
+	defaults, err := n.host.defaultRoutes()
+	if err != nil {
+		return 0, err
+	}
+	up, err := n.uplinks(links, defaults)
+	if err != nil {
+		return 0, err
+	}
+	return smallestMTU(netstack.Machine{Uplinks: up}, machineState{links: links, byName: indexes(links)}), nil
+}
+
 // uplinks returns the links that lead to the rest of the world, the best first.
 func (n *Network) uplinks(links map[int]*netlink.LinkAttrs, defaults []netlink.Route) ([]string, error) {
 	if name := n.cfg.Uplink; name != "" {
@@ -55,7 +73,7 @@ func (n *Network) uplinks(links map[int]*netlink.LinkAttrs, defaults []netlink.R
 	}
 	for _, i := range slices.Sorted(maps.Keys(links)) {
 		l := links[i]
-		if l.Flags&net.FlagUp != 0 && l.Flags&net.FlagLoopback == 0 && !netstack.IsHostLink(l.Name) && l.Name != netstack.TranslatorLink {
+		if l.Flags&net.FlagUp != 0 && l.Flags&net.FlagLoopback == 0 && !netstack.IsHostLink(l.Name) && l.Name != netstack.TranslatorLink && l.Name != netstack.TunnelLink {
 			return []string{l.Name}, nil
 		}
 	}

@@ -79,6 +79,8 @@ const (
 	StarlingRemoveImagesProcedure = "/starling.v1.Starling/RemoveImages"
 	// StarlingTopProcedure is the fully-qualified name of the Starling's Top RPC.
 	StarlingTopProcedure = "/starling.v1.Starling/Top"
+	// StarlingTunnelsProcedure is the fully-qualified name of the Starling's Tunnels RPC.
+	StarlingTunnelsProcedure = "/starling.v1.Starling/Tunnels"
 	// StarlingDoctorProcedure is the fully-qualified name of the Starling's Doctor RPC.
 	StarlingDoctorProcedure = "/starling.v1.Starling/Doctor"
 	// StarlingVerifyProcedure is the fully-qualified name of the Starling's Verify RPC.
@@ -128,6 +130,8 @@ type StarlingClient interface {
 	RemoveImages(context.Context, *v1.RemoveImagesRequest) (*v1.ImagesResponse, error)
 	// Top measures what containers use now, on all machines in reach.
 	Top(context.Context, *v1.TopRequest) (*v1.TopResponse, error)
+	// Tunnels tells how a machine's WireGuard tunnels are, as that machine sees them.
+	Tunnels(context.Context, *v1.TunnelsRequest) (*v1.TunnelsResponse, error)
 	Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error)
 	// Verify proves that everything that is registered converges, and draws it.
 	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
@@ -278,6 +282,12 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(starlingMethods.ByName("Top")),
 			connect.WithClientOptions(opts...),
 		),
+		tunnels: connect.NewClient[v1.TunnelsRequest, v1.TunnelsResponse](
+			httpClient,
+			baseURL+StarlingTunnelsProcedure,
+			connect.WithSchema(starlingMethods.ByName("Tunnels")),
+			connect.WithClientOptions(opts...),
+		),
 		doctor: connect.NewClient[v1.DoctorRequest, v1.DoctorResponse](
 			httpClient,
 			baseURL+StarlingDoctorProcedure,
@@ -334,6 +344,7 @@ type starlingClient struct {
 	exportImage   *connect.Client[v1.ExportImageRequest, v1.ImageChunk]
 	removeImages  *connect.Client[v1.RemoveImagesRequest, v1.ImagesResponse]
 	top           *connect.Client[v1.TopRequest, v1.TopResponse]
+	tunnels       *connect.Client[v1.TunnelsRequest, v1.TunnelsResponse]
 	doctor        *connect.Client[v1.DoctorRequest, v1.DoctorResponse]
 	verify        *connect.Client[v1.VerifyRequest, v1.VerifyResponse]
 	attach        *connect.Client[v1.AttachRequest, v1.StepCall]
@@ -498,6 +509,15 @@ func (c *starlingClient) Top(ctx context.Context, req *v1.TopRequest) (*v1.TopRe
 	return nil, err
 }
 
+// Tunnels calls starling.v1.Starling.Tunnels.
+func (c *starlingClient) Tunnels(ctx context.Context, req *v1.TunnelsRequest) (*v1.TunnelsResponse, error) {
+	response, err := c.tunnels.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Doctor calls starling.v1.Starling.Doctor.
 func (c *starlingClient) Doctor(ctx context.Context, req *v1.DoctorRequest) (*v1.DoctorResponse, error) {
 	response, err := c.doctor.CallUnary(ctx, connect.NewRequest(req))
@@ -576,6 +596,8 @@ type StarlingHandler interface {
 	RemoveImages(context.Context, *v1.RemoveImagesRequest) (*v1.ImagesResponse, error)
 	// Top measures what containers use now, on all machines in reach.
 	Top(context.Context, *v1.TopRequest) (*v1.TopResponse, error)
+	// Tunnels tells how a machine's WireGuard tunnels are, as that machine sees them.
+	Tunnels(context.Context, *v1.TunnelsRequest) (*v1.TunnelsResponse, error)
 	Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error)
 	// Verify proves that everything that is registered converges, and draws it.
 	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
@@ -722,6 +744,12 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(starlingMethods.ByName("Top")),
 		connect.WithHandlerOptions(opts...),
 	)
+	starlingTunnelsHandler := connect.NewUnaryHandlerSimple(
+		StarlingTunnelsProcedure,
+		svc.Tunnels,
+		connect.WithSchema(starlingMethods.ByName("Tunnels")),
+		connect.WithHandlerOptions(opts...),
+	)
 	starlingDoctorHandler := connect.NewUnaryHandlerSimple(
 		StarlingDoctorProcedure,
 		svc.Doctor,
@@ -796,6 +824,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingRemoveImagesHandler.ServeHTTP(w, r)
 		case StarlingTopProcedure:
 			starlingTopHandler.ServeHTTP(w, r)
+		case StarlingTunnelsProcedure:
+			starlingTunnelsHandler.ServeHTTP(w, r)
 		case StarlingDoctorProcedure:
 			starlingDoctorHandler.ServeHTTP(w, r)
 		case StarlingVerifyProcedure:
@@ -897,6 +927,10 @@ func (UnimplementedStarlingHandler) RemoveImages(context.Context, *v1.RemoveImag
 
 func (UnimplementedStarlingHandler) Top(context.Context, *v1.TopRequest) (*v1.TopResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Top is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) Tunnels(context.Context, *v1.TunnelsRequest) (*v1.TunnelsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Tunnels is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error) {
