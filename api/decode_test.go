@@ -40,6 +40,8 @@ func decodeAny(kind string, f Fields) (any, error) {
 		return DecodeService(f)
 	case "Step":
 		return DecodeStep(f)
+	case "Target":
+		return DecodeTarget(f)
 	case "Allow":
 		return DecodeAllow(f)
 	}

@@ -121,6 +121,20 @@ func HookTargets() []lifecycle.Target {
 	return []lifecycle.Target{{Name: api.TargetReady, Goal: true, Requires: []string{"register"}, Doc: "The step is part of the lifecycle."}}
 }
 
+// TargetOf reads a Target object, defaults filled in.
+func TargetOf(name string, f api.Fields) (kind string, t lifecycle.Target, err error) {
+	decoded, err := api.DecodeTarget(f)
+	s := decoded.Spec
+	return s.Kind, lifecycle.Target{Name: name, Requires: s.Requires, After: s.After, Doc: s.Doc}, err
+}
+
+// TargetHooks returns the loop of Targets.
+func TargetHooks() lifecycle.Loop {
+	l := Hooks()
+	l.Kind = "Target"
+	return l
+}
+
 func register(v lifecycle.View, in lifecycle.Inputs) (lifecycle.Outputs, error) {
 	if r, ok := v.(Registry); ok {
 		if why := r.Misfit(in.Key); why != "" {

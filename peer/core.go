@@ -61,9 +61,9 @@ func (o Ownership) orTables() Ownership {
 // Kind is one kind of object as the core runs it.
 type Kind struct {
 	Graph *lifecycle.Graph
-	// Compose builds the graph with the steps of foreign loops in it, or says what does
+	// Compose builds the graph with further targets and the steps of foreign loops in it, or says what does
 	// not fit. It may be nil: then nothing hooks into the kind.
-	Compose func(foreign []lifecycle.Loop) (*lifecycle.Graph, error)
+	Compose func(targets []lifecycle.Target, foreign []lifecycle.Loop) (*lifecycle.Graph, error)
 	// Effective fills in defaults.
 	Effective func(api.Fields) api.Fields
 	// Validate checks a merged spec, defaults filled in.

@@ -120,7 +120,7 @@ func (e *engine) changed(ref crdt.Ref) {
 	switch {
 	case ref.Kind == "Machine":
 		e.wakeIndex(e.placed, ref.Name)
-	case ref.Kind == kindStep && otherSpec(before, t.snap()):
+	case (ref.Kind == kindStep || ref.Kind == kindTarget) && otherSpec(before, t.snap()):
 		e.stale = true
 	case ref.Kind == kindKind && otherSpec(before, t.snap()):
 		e.define(t)

@@ -11,8 +11,12 @@ import (
 	"starling.dev/starling/loops"
 )
 
-// kindStep is the kind of the objects that hook foreign steps into lifecycles.
-const kindStep = "Step"
+// The kinds of the objects that hook foreign steps, and points to order them around, into
+// lifecycles.
+const (
+	kindStep   = "Step"
+	kindTarget = "Target"
+)
 
 // Attached says that a foreign loop's program has attached to this peer: what waited
 // for it is tried again.
@@ -30,6 +34,7 @@ type hook struct {
 // composition is a kind with the steps of foreign loops in it.
 type composition struct {
 	base, kind Kind
+	targets    []lifecycle.Target
 	hooks      map[string]hook // by the step's name in the graph
 	signature  string          // of all that it was made from
 }

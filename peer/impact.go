@@ -16,7 +16,7 @@ func (c *Core) impact(next preview, edit Edit) []string {
 	switch edit.Key.Kind {
 	case kindKind:
 		kind = api.OwnKind(edit.Key.Name)
-	case kindStep:
+	case kindStep, kindTarget:
 		kind = c.engine.applying(edit).object.Fields.String("spec.kind")
 	}
 	if kind == "" {

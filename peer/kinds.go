@@ -2,6 +2,7 @@ package peer
 
 import (
 	"fmt"
+	"slices"
 
 	"starling.dev/starling/api"
 	"starling.dev/starling/lifecycle"
@@ -28,6 +29,7 @@ func definitions() []definition {
 		{name: "Pod", targets: loops.PodTargets(), loops: loops.Pod(), derive: loops.DerivePod, reserve: loops.PodReservation},
 		{name: "Service", targets: loops.ServiceTargets(), loops: loops.Service()},
 		{name: "Step", targets: loops.HookTargets(), loops: []lifecycle.Loop{loops.Hooks()}},
+		{name: "Target", targets: loops.HookTargets(), loops: []lifecycle.Loop{loops.TargetHooks()}},
 	}
 }
 
@@ -55,8 +57,8 @@ func (d definition) compile() (Kind, error) {
 	}
 	return Kind{
 		Graph: g,
-		Compose: func(foreign []lifecycle.Loop) (*lifecycle.Graph, error) {
-			return lifecycle.NewGraph(d.name, d.targets, append(d.loops[:len(d.loops):len(d.loops)], foreign...))
+		Compose: func(targets []lifecycle.Target, foreign []lifecycle.Loop) (*lifecycle.Graph, error) {
+			return lifecycle.NewGraph(d.name, slices.Concat(d.targets, targets), append(d.loops[:len(d.loops):len(d.loops)], foreign...))
 		},
 		Effective:   func(f api.Fields) api.Fields { return api.Effective(d.name, f) },
 		Validate:    validate,

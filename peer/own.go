@@ -40,8 +40,8 @@ func defineOwn(o *lifecycle.Object) (ownKind, bool) {
 	catalog := api.Builtin().With(table)
 	own.kind = Kind{
 		Graph: graph,
-		Compose: func(foreign []lifecycle.Loop) (*lifecycle.Graph, error) {
-			return lifecycle.NewGraph(table.Name, targets, joinLoops(list, foreign))
+		Compose: func(more []lifecycle.Target, foreign []lifecycle.Loop) (*lifecycle.Graph, error) {
+			return lifecycle.NewGraph(table.Name, slices.Concat(targets, more), joinLoops(list, foreign))
 		},
 		Effective: func(f api.Fields) api.Fields { return catalog.Effective(table.Name, f) },
 		Validate: func(f api.Fields) []api.Problem {
@@ -122,11 +122,14 @@ func (e *engine) define(t *tracked) {
 	}
 }
 
-// applicants are all Kinds and Steps, those that were deleted as well.
+// registers reports whether objects of a kind say what kinds and lifecycles are.
+func registers(kind string) bool { return kind == kindKind || kind == kindStep || kind == kindTarget }
+
+// applicants are all Kinds, Targets and Steps, those that were deleted as well.
 func (e *engine) applicants() []applicant {
 	var all []applicant
 	for _, t := range e.objects {
-		if (t.ref.Kind == kindKind || t.ref.Kind == kindStep) && t.snap() != nil {
+		if registers(t.ref.Kind) && t.snap() != nil {
 			all = append(all, applicant{t.snap(), e.bornAt(t.ref)})
 		}
 	}
@@ -143,7 +146,7 @@ func (e *engine) registered() *registration {
 	old := e.reg
 	e.reg = register(e.c.cfg.Kinds, e.own, e.tables(e.own, nil), e.applicants())
 	for _, ref := range slices.SortedFunc(maps.Keys(e.objects), compareRefs) {
-		if ref.Kind == kindKind || ref.Kind == kindStep {
+		if registers(ref.Kind) {
 			if old.misfits[ref] != e.reg.misfits[ref] {
 				e.decideAgain(e.objects[ref], "register")
 			}

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -18,14 +19,18 @@ type preview struct {
 	edits []Edit
 }
 
-// preview looks ahead. Kinds and Steps that are written count as the youngest: what fits
-// so fits beside all others.
+// preview looks ahead. What is new counts as the youngest: what fits so fits beside all
+// others.
 func (e *engine) preview(edits []Edit) (preview, *api.Error) {
 	p := preview{registration: e.registered(), edits: edits}
 	var fresh []applicant
-	for _, edit := range edits {
-		if edit.Key.Kind == kindKind || edit.Key.Kind == kindStep {
-			fresh = append(fresh, e.applying(edit))
+	for i, edit := range edits {
+		if registers(edit.Key.Kind) {
+			a := e.applying(edit)
+			if a.born == 0 {
+				a.born = math.MaxUint64 - uint64(len(edits)-i)
+			}
+			fresh = append(fresh, a)
 		}
 	}
 	if len(fresh) == 0 {
@@ -48,20 +53,21 @@ func (e *engine) preview(edits []Edit) (preview, *api.Error) {
 	return p, e.fit(p, fresh)
 }
 
-// applying is a Kind or a Step as an edit would leave it.
+// applying is a Kind, a Target or a Step as an edit would leave it; one that is new is born
+// at 0.
 func (e *engine) applying(edit Edit) applicant {
 	ref := crdt.Ref(edit.Key)
 	o := &lifecycle.Object{Key: edit.Key, ID: "new", Deleted: edit.Kind == EditDelete}
-	current := api.Fields{}
+	current, born := api.Fields{}, uint64(0)
 	if old, ok := e.c.writes.live(ref); ok {
-		current, o.ID = api.Fields(old.Values()), shortID(old)
+		current, o.ID, born = api.Fields(old.Values()), shortID(old), e.bornAt(ref)
 	}
 	wanted := current.Clone()
 	if edit.Kind != EditDelete {
 		applyOps(wanted, opsOf(editsOf(edit, current)))
 	}
 	o.Fields = e.kindNamed(edit.Key.Kind).Effective(wanted)
-	return applicant{o, math.MaxUint64}
+	return applicant{o, born}
 }
 
 // fit says why what is written would not be part of the lifecycles, and what stands in the
@@ -85,6 +91,19 @@ func (e *engine) fit(p preview, fresh []applicant) *api.Error {
 			if fault := e.changeable(p, key); fault != nil {
 				return fault
 			}
+		}
+	}
+	return e.leavesOut(p, fresh)
+}
+
+// leavesOut refuses to write what would leave something else out of the lifecycles: a Step
+// that requires another, say.
+func (e *engine) leavesOut(p preview, fresh []applicant) *api.Error {
+	for _, ref := range slices.SortedFunc(maps.Keys(p.misfits), compareRefs) {
+		_, before := e.reg.misfits[ref]
+		written := slices.ContainsFunc(fresh, func(a applicant) bool { return a.ref() == ref })
+		if !before && !written {
+			return api.Errorf(api.LoopRefused, "this would leave %s out, so nothing was changed: %s", api.Key(ref), p.misfits[ref])
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ type claim struct {
 	by string // the object that declares it; empty for a loop of the peer's own
 }
 
-// register looks at all Kinds, then at all Steps, the older before the newer: of two that
+// register looks at all Kinds, then at all Targets and Steps, the older before the newer: of two that
 // clash the newer is left out, with the reason.
 func register(builtin map[string]Kind, own map[string]ownKind, catalog *api.Catalog, all []applicant) *registration {
 	r := &registration{catalog: catalog, kinds: map[string]composition{}, misfits: map[crdt.Ref]string{}}
@@ -50,14 +50,17 @@ func register(builtin map[string]Kind, own map[string]ownKind, catalog *api.Cata
 		}
 	}
 	slices.SortFunc(all, func(a, b applicant) int {
-		return cmp.Or(cmp.Compare(a.object.Key.Kind, b.object.Key.Kind), cmp.Compare(a.born, b.born), cmp.Compare(a.object.ID, b.object.ID))
+		return cmp.Or(cmp.Compare(turn(a), turn(b)), cmp.Compare(a.born, b.born), cmp.Compare(a.object.ID, b.object.ID))
 	})
-	for _, a := range all { // "Kind" sorts before "Step"
+	for _, a := range all {
 		why := ""
 		switch {
 		case a.object.Key.Kind == kindKind:
 			why = r.addKind(a, own)
-		case !a.object.Deleted:
+		case a.object.Deleted:
+		case a.object.Key.Kind == kindTarget:
+			why = r.addTarget(a)
+		default:
 			why = r.addStep(a)
 		}
 		if why != "" {
@@ -70,6 +73,14 @@ func register(builtin map[string]Kind, own map[string]ownKind, catalog *api.Cata
 		}
 	}
 	return r
+}
+
+// turn puts the Kinds first: Targets and Steps hook into what there is.
+func turn(a applicant) int {
+	if a.object.Key.Kind == kindKind {
+		return 0
+	}
+	return 1
 }
 
 // addKind takes a Kind. The objects of one that clashes with an older Kind or with a loop
@@ -201,6 +212,31 @@ func Clash(a, b string) bool {
 	return whatA == whatB || strings.HasPrefix(whatA, whatB+"/") || strings.HasPrefix(whatB, whatA+"/")
 }
 
+// addTarget takes a Target into the lifecycle of its kind, unless it does not fit.
+func (r *registration) addTarget(a applicant) string {
+	kind, t, err := loops.TargetOf(a.object.Key.Name, a.object.Fields)
+	if err != nil {
+		return err.Error()
+	}
+	c, ok := r.kinds[kind]
+	if _, known := r.catalog.KindByName(kind); !ok || !known {
+		return r.catalog.Unknown(kind)
+	}
+	if c.base.Compose == nil {
+		return "nothing hooks into a " + kind
+	}
+	next := c
+	next.targets = append(slices.Clone(c.targets), t)
+	g, err := c.base.Compose(next.targets, foreignLoops(c.hooks))
+	if err != nil {
+		return err.Error()
+	}
+	next.kind.Graph = g
+	next.sign(a)
+	r.kinds[kind] = next
+	return ""
+}
+
 // addStep takes a Step into the lifecycle of its kind, unless it does not fit.
 func (r *registration) addStep(a applicant) string {
 	h, err := loops.HookOf(a.object.Key.Name, a.object.Fields)
@@ -255,7 +291,7 @@ func (c composition) with(h hook) (composition, string) {
 	next := c
 	next.hooks = map[string]hook{h.Step.Name: h}
 	maps.Copy(next.hooks, c.hooks)
-	g, err := c.base.Compose(foreignLoops(next.hooks))
+	g, err := c.base.Compose(c.targets, foreignLoops(next.hooks))
 	if err != nil {
 		return c, err.Error()
 	}

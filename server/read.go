@@ -27,7 +27,7 @@ func (s *Server) Get(ctx context.Context, req *apiv1.GetRequest) (*apiv1.GetResp
 			out.Objects = append(out.Objects, objectTo(seen))
 		}
 		if req.GetName() != "" && len(out.Objects) == 0 {
-			return noSuch(api.Key{Kind: req.GetKind(), Namespace: req.GetNamespace(), Name: req.GetName()})
+			return noSuch(c, api.Key{Kind: req.GetKind(), Namespace: req.GetNamespace(), Name: req.GetName()})
 		}
 		return nil
 	})
@@ -36,7 +36,7 @@ func (s *Server) Get(ctx context.Context, req *apiv1.GetRequest) (*apiv1.GetResp
 // selected lists the objects that a request means. One that is named in full is looked
 // up: its cost must not grow with the number of objects.
 func selected(c *peer.Core, kind, namespace, name string) []peer.Seen {
-	if k, ok := api.KindByName(kind); ok && name != "" && (namespace != "" || !k.Namespaced) {
+	if k, ok := c.Catalog().KindByName(kind); ok && name != "" && (namespace != "" || !k.Namespaced) {
 		if s, ok := c.See(api.Key{Kind: k.Name, Namespace: namespace, Name: name}); ok {
 			return []peer.Seen{s}
 		}
@@ -80,7 +80,7 @@ func (s *Server) Status(ctx context.Context, req *apiv1.StatusRequest) (*apiv1.S
 			out.Objects = append(out.Objects, stateTo(seen))
 		}
 		if key.Name != "" && len(out.Objects) == 0 {
-			return noSuch(key)
+			return noSuch(c, key)
 		}
 		return nil
 	})
@@ -125,7 +125,7 @@ func (s *Server) History(ctx context.Context, req *apiv1.HistoryRequest) (*apiv1
 			}
 		}
 		if key.Name != "" && lives == 0 {
-			return noSuch(key)
+			return noSuch(c, key)
 		}
 		slices.SortStableFunc(out.Entries, func(a, b *apiv1.HistoryEntry) int { return int(a.TimeMs - b.TimeMs) })
 		return nil

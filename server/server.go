@@ -180,12 +180,12 @@ func status(code string) connect.Code {
 }
 
 // noSuch says that an object is not there.
-func noSuch(key api.Key) *api.Error {
-	return api.Errorf(api.NotFound, "%s does not exist; list what does with `peer get %s`", key, plural(key.Kind))
+func noSuch(c *peer.Core, key api.Key) *api.Error {
+	return api.Errorf(api.NotFound, "%s does not exist; list what does with `peer get %s`", key, plural(c, key.Kind))
 }
 
-func plural(kind string) string {
-	if k, ok := api.KindByName(kind); ok {
+func plural(c *peer.Core, kind string) string {
+	if k, ok := c.Catalog().KindByName(kind); ok {
 		return k.Plural
 	}
 	return kind

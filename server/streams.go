@@ -32,7 +32,7 @@ func (s *Server) locate(ctx context.Context, key api.Key, container string) (pla
 	err := s.read(ctx, func(c *peer.Core) *api.Error {
 		seen, ok := c.See(key)
 		if !ok {
-			return noSuch(key)
+			return noSuch(c, key)
 		}
 		p.id = seen.Object.ID
 		if machine = machineOf(seen); machine == "" {

@@ -22,7 +22,7 @@ func (s *Server) Why(ctx context.Context, req *apiv1.WhyRequest) (*apiv1.WhyResp
 	return out, s.read(ctx, func(c *peer.Core) *api.Error {
 		seen, ok := c.See(key)
 		if !ok {
-			return noSuch(key)
+			return noSuch(c, key)
 		}
 		out.View = view(c)
 		out.Verdict = string(seen.Eval.Verdict)

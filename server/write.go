@@ -269,7 +269,7 @@ func newest(c *peer.Core, key api.Key) (*crdt.Object, *api.Error) {
 	}
 	lives := c.Incarnations(key)
 	if len(lives) == 0 {
-		return nil, noSuch(key)
+		return nil, noSuch(c, key)
 	}
 	return lives[len(lives)-1], nil
 }
