@@ -144,6 +144,15 @@ func (o *Object) RegistersSince(before *Object, differs func(step string, r *Reg
 	}
 }
 
+// ResultsAfter visits the results whose stamp is not below one.
+func (o *Object) ResultsAfter(stamp uint64, visit func(step string, stamp uint64, r *Register)) {
+	for _, g := range o.results {
+		if g.refused == "" && g.stamp >= stamp {
+			visit(g.step, g.stamp, g.register())
+		}
+	}
+}
+
 // Register returns one step's result.
 func (o *Object) Register(step string) (Register, bool) {
 	i, found := o.result(step)

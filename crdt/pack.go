@@ -10,7 +10,7 @@ import (
 // was ever said about the name, and opens it when somebody asks. Law: opening what was
 // packed gives the same slot, to the byte of its digest.
 //
-//	slot     version, held, refusals, lines
+//	slot     version, refusals, lines
 //	refusal  change:32, author, hlc:8, reason
 //	line     nodes, generations
 //	node     id:32, stamp:8, number, generation, traits:1, refused, parents (their
@@ -27,7 +27,6 @@ const defaultOpen = 1024
 type contents struct {
 	lines    []*lineage // in order of arrival; nothing may depend on it
 	refusals []Refusal  // latest first
-	held     int        // changes that wait for a higher level
 	view     *Object    // who has the name, or had it last; nil if nobody ever did
 	used     bool       // since it was last considered for packing
 }
@@ -77,7 +76,6 @@ func (s *State) trim() {
 
 func (sl *slot) pack(b []byte) []byte {
 	b = append(b, packVersion)
-	b = binary.AppendUvarint(b, uint64(sl.held))
 	b = binary.AppendUvarint(b, uint64(len(sl.refusals)))
 	for _, r := range sl.refusals {
 		b = append(b, r.Change[:]...)
@@ -130,7 +128,7 @@ func (s *State) unpack(sl *slot) *contents {
 	if err := r.end("packed object"); err != nil {
 		panic(fmt.Sprintf("%s: what was packed can't be read: %v", sl.ref, err)) // it never left this program, or was checked
 	}
-	c.settle()
+	c.settle(sl.held > 0)
 	return c
 }
 
@@ -145,7 +143,6 @@ func (s *State) readContents(r *reader, ref Ref) *contents {
 	if r.byte("version") != packVersion {
 		r.fail("the version", "is unknown")
 	}
-	c.held = int(r.uvarint(noLimit, "held changes"))
 	for range r.uvarint(maxRefusals, "refusals") {
 		c.refusals = append(c.refusals, Refusal{r.id("refused change"), r.bytes(noLimit, "author"), r.uint64("hlc"), r.bytes(noLimit, "reason")})
 	}

@@ -1,6 +1,7 @@
 package crdt
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"strings"
@@ -148,6 +149,11 @@ func TestFoldDependsOnTheSetOnly(t *testing.T) {
 		if a.Hash() != b.Hash() {
 			rt.Fatalf("equal states have unequal hashes:\n%s", dump(a))
 		}
+		if c := reread(t, b); dump(a) != dump(c) || a.Hash() != c.Hash() {
+			rt.Fatalf("by way of a checkpoint:\n%s\n--- and ---\n%s", dump(a), dump(c))
+		} else if rapid.Bool().Draw(rt, "go on from the checkpoint") {
+			b = c
+		}
 		a.SetLevel(2)
 		b.SetLevel(2)
 		full := newState(t, packing(raised()))
@@ -156,6 +162,20 @@ func TestFoldDependsOnTheSetOnly(t *testing.T) {
 			rt.Fatalf("raising the level late differs from having it:\n%s\n--- and ---\n%s", dump(a), dump(full))
 		}
 	})
+}
+
+// reread writes a checkpoint of a state and reads it back.
+func reread(t *testing.T, s *State) *State {
+	t.Helper()
+	var file bytes.Buffer
+	if err := Capture(newLog(t, nil), s, []byte("mine")).Write(&file); err != nil {
+		t.Fatal(err)
+	}
+	again := newState(t, packing(rules()))
+	if extra, err := ReadCheckpoint(&file, newLog(t, nil), again); err != nil || string(extra) != "mine" {
+		t.Fatalf("%q, %v", extra, err)
+	}
+	return again
 }
 
 // packing keeps one object open only, so that the others are packed all the time.

@@ -37,10 +37,11 @@ type slot struct {
 	ref Ref
 	// packed holds the contents while nothing was said since; else it is empty.
 	packed    string
-	*contents      // nil while the slot is at rest
-	hash      ID   // of the slot, as it is in State.sum; zero if it is not there
-	dirty     bool // hash is not that of the slot as it is now
-	listed    bool // in State.kinds
+	*contents       // nil while the slot is at rest
+	held      int32 // changes that wait for a higher level
+	hash      ID    // of the slot, as it is in State.sum; zero if it is not there
+	dirty     bool  // hash is not that of the slot as it is now
+	listed    bool  // in State.kinds
 }
 
 // incarnation finds an identity, or returns nil.
@@ -79,11 +80,11 @@ func (sl *contents) refuse(r Refusal) Outcome {
 }
 
 // settle decides who holds the name, and tells each incarnation how it stands.
-func (sl *contents) settle() {
+func (sl *contents) settle(held bool) {
 	winner, losers := sl.contest()
 	for _, l := range sl.lines {
 		for g, o := range l.gens {
-			l.gens[g] = o.standing(o == winner, sl.held > 0, losers)
+			l.gens[g] = o.standing(o == winner, held, losers)
 		}
 	}
 	sl.view = sl.holder()

@@ -313,21 +313,29 @@ func (s *State) intern(name string) string {
 
 // refresh brings up to date what depends on the slot as a whole.
 func (s *State) refresh(sl *slot) {
-	sl.settle()
+	sl.settle(sl.held > 0)
 	sl.packed = ""
-	if sl.view != nil && !sl.listed {
-		sl.listed = true
-		x := s.kinds[sl.ref.Kind]
-		if x == nil {
-			x = &index{}
-			s.kinds[sl.ref.Kind] = x
-		}
-		x.fresh = append(x.fresh, sl)
+	if sl.view != nil {
+		s.list(sl)
 	}
 	if !sl.dirty {
 		sl.dirty = true
 		s.dirty = append(s.dirty, sl)
 	}
+}
+
+// list puts a slot among those of its kind.
+func (s *State) list(sl *slot) {
+	if sl.listed {
+		return
+	}
+	sl.listed = true
+	x := s.kinds[sl.ref.Kind]
+	if x == nil {
+		x = &index{}
+		s.kinds[sl.ref.Kind] = x
+	}
+	x.fresh = append(x.fresh, sl)
 }
 
 // Level returns the level that changes are folded at.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"sync/atomic"
 
 	"starling.dev/starling/api"
@@ -50,10 +51,12 @@ func (o *opener) open(context.Context) (*peer.Core, peer.Disk, error) {
 	}
 	var recovered store.Recovery
 	rec.Batches = func(yield func(crdt.Batch) error) (crdt.HighWater, error) {
-		recovered, err = o.home.store.Recover(func(b crdt.Batch) error {
-			o.verifier.Learn(b)
-			return yield(b)
-		})
+		recovered, err = o.home.store.Recover(yield)
+		return recovered.Own, err
+	}
+	rec.Checkpoint = o.home.store.Checkpoint
+	rec.Since = func(heads crdt.Heads, yield func(crdt.Batch) error) (crdt.HighWater, error) {
+		recovered, err = o.home.store.RecoverSince(heads, yield)
 		return recovered.Own, err
 	}
 	rec.Sound = func() bool { return recovered.Sound() }
@@ -64,6 +67,7 @@ func (o *opener) open(context.Context) (*peer.Core, peer.Disk, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	core.Teach(o.verifier)
 	o.report(recovered)
 	return core, disk, nil
 }
@@ -106,6 +110,11 @@ func (d *disk) Commit(c crdt.Commit) error {
 		return api.Errorf(api.DiskFull, "%w", err)
 	}
 	return err
+}
+
+// SaveCheckpoint is peer.Checkpoints.
+func (d *disk) SaveCheckpoint(size int64, write func(io.Writer) error) error {
+	return d.store.SaveCheckpoint(size, write)
 }
 
 // ReadRange returns encoded batches from the start of a range.

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"time"
 
@@ -116,6 +117,11 @@ type Recovery struct {
 	// Batches calls yield for every stored batch, those of one actor in order, and
 	// returns the head that the own log had at the last commit. Required.
 	Batches func(yield func(crdt.Batch) error) (crdt.HighWater, error)
+	// Checkpoint opens what was last written of a [Core.Checkpoint], nil for none, and
+	// Since calls yield for every stored batch that reaches beyond those heads; it fails if
+	// the log holds others. Optional: without them, or in any doubt, Batches is read.
+	Checkpoint func() (io.ReadCloser, error)
+	Since      func(heads crdt.Heads, yield func(crdt.Batch) error) (crdt.HighWater, error)
 	// Local holds the private key space.
 	Local map[string][]byte
 	// Sound reports, once Batches returned, whether the disk passed its start check; nil

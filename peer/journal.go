@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -45,21 +44,29 @@ type journal struct {
 	// ahead tells the machines whose clock runs too far ahead, and how far: what they
 	// write is refused. It is this peer's view, and ends with the next entry in time.
 	ahead map[crdt.MachineID]time.Duration
+	// since counts the changes that were folded since the last checkpoint.
+	since int
 	// loading collects the objects that were folded while the disk is read; nil later.
 	loading map[crdt.Ref]bool
 }
 
 func newJournal(c *Core) (*journal, error) {
-	log, err := crdt.NewLog(crdt.LogConfig{HashAt: c.cfg.HashAt})
-	if err != nil {
-		return nil, err
+	j := &journal{c: c, ahead: map[crdt.MachineID]time.Duration{}}
+	return j, j.clear()
+}
+
+// clear begins with an empty log and an empty state.
+func (j *journal) clear() (err error) {
+	if j.log, err = crdt.NewLog(crdt.LogConfig{HashAt: j.c.cfg.HashAt}); err != nil {
+		return err
 	}
-	owners := c.cfg.Ownership.orTables()
-	state, err := crdt.NewState(crdt.Config{Level: Level, Owner: owners.Field, StepOwner: owners.Step, SpecOwner: owners.Spec, Parent: api.OwnerParent, Permits: c.trust.Permits, Open: c.cfg.warm()})
-	if err != nil {
-		return nil, err
-	}
-	return &journal{c: c, log: log, state: state, ahead: map[crdt.MachineID]time.Duration{}}, nil
+	owners := j.c.cfg.Ownership.orTables()
+	j.state, err = crdt.NewState(crdt.Config{
+		Level: Level, Owner: owners.Field, StepOwner: owners.Step, SpecOwner: owners.Spec, Parent: api.OwnerParent,
+		Permits: j.c.trust.Permits, Open: j.c.cfg.warm(),
+	})
+	j.loading, j.recent, j.since = map[crdt.Ref]bool{}, recent{}, 0
+	return err
 }
 
 // load folds what the disk holds. The engine looks at each object once, at the end.
@@ -70,22 +77,37 @@ func (j *journal) load(rec Recovery) (err error) {
 	if err := j.loadForks(rec.Local); err != nil {
 		return err
 	}
-	j.loading = map[crdt.Ref]bool{}
-	j.before, err = rec.Batches(func(b crdt.Batch) error {
-		a, err := j.log.Accept(b)
-		if err != nil {
-			return fmt.Errorf("entry %d of actor %s: %w", b.First, b.Actor, err)
+	resumed, err := j.resume(rec)
+	if err != nil {
+		return err
+	}
+	if !resumed {
+		if err := errors.Join(j.clear(), j.loadForks(rec.Local)); err != nil {
+			return err
 		}
-		j.c.replica.moved(b.Actor)
-		j.fold(readChanges(a.Changes))
-		return nil
-	})
-	refs := slices.SortedFunc(maps.Keys(j.loading), compareRefs)
+		j.c.replica.forget()
+		j.before, err = rec.Batches(j.takeStored)
+	}
+	refs := sortRefs(j.loading)
 	j.loading = nil
 	for _, ref := range refs {
+		if resumed {
+			j.remember(ref)
+		}
 		j.c.engine.changed(ref)
 	}
 	return err
+}
+
+// takeStored takes a batch that is on the disk.
+func (j *journal) takeStored(b crdt.Batch) error {
+	a, err := j.log.Accept(b)
+	if err != nil {
+		return fmt.Errorf("entry %d of actor %s: %w", b.First, b.Actor, err)
+	}
+	j.c.replica.moved(b.Actor)
+	j.fold(readChanges(a.Changes))
+	return nil
 }
 
 // fold applies accepted changes to the state.
@@ -99,6 +121,7 @@ func (j *journal) fold(changes []decoded) {
 }
 
 func (j *journal) apply(ch crdt.Change, id crdt.ID) {
+	j.since++
 	j.recent.note(j.c, ch)
 	switch a := j.state.Apply(ch, id); {
 	case a.Released == 0 && a.Outcome != crdt.Took && a.Outcome != crdt.Declined:

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"starling.dev/starling/api"
@@ -23,6 +25,13 @@ type Disk interface {
 	// ReadRange returns encoded batches of the range from its start, at most about
 	// maxBytes of them, and at least one if there is any.
 	ReadRange(r crdt.Range, maxBytes int) ([][]byte, error)
+}
+
+// Checkpoints is a Disk that keeps a checkpoint, too. Optional.
+type Checkpoints interface {
+	// SaveCheckpoint replaces the checkpoint, as a whole, by what write writes: about size
+	// bytes. It may run beside commits.
+	SaveCheckpoint(size int64, write func(io.Writer) error) error
 }
 
 // Transport carries frames to other members. Send never blocks for long; a frame
@@ -198,6 +207,7 @@ func (l *Loop) drive(ctx context.Context, core *Core, disk Disk) error {
 		}
 		select {
 		case <-ctx.Done():
+			d.saveLast()
 			return ctx.Err()
 		case <-timer.C:
 			d.step(Tick{})
@@ -218,6 +228,7 @@ type driver struct {
 	actions sync.WaitGroup
 	cancels map[uint64]context.CancelFunc // of running actions; used by the loop only
 	queries []query
+	saving  atomic.Bool // a checkpoint is being written
 }
 
 // longest is how long the loop sleeps at most.
@@ -307,7 +318,35 @@ func (d *driver) turn(ctx context.Context) error {
 	if r.Rebuild {
 		return errRebuild
 	}
+	d.saveIfDue()
 	return nil
+}
+
+// saveIfDue writes a checkpoint beside what goes on.
+func (d *driver) saveIfDue() {
+	disk, ok := d.disk.(Checkpoints)
+	if !ok || !d.core.CheckpointDue() || !d.saving.CompareAndSwap(false, true) {
+		return
+	}
+	c := d.core.Checkpoint()
+	d.actions.Go(func() {
+		defer d.saving.Store(false)
+		d.save(disk, c)
+	})
+}
+
+// saveLast writes a checkpoint before a clean stop.
+func (d *driver) saveLast() {
+	if disk, ok := d.disk.(Checkpoints); ok && d.core.CheckpointUseful() {
+		d.save(disk, d.core.Checkpoint())
+	}
+}
+
+// save writes a checkpoint. If that fails the next start takes longer, and that is all.
+func (d *driver) save(disk Checkpoints, c *crdt.Checkpoint) {
+	if err := disk.SaveCheckpoint(c.Size(), c.Write); err != nil {
+		d.l.cfg.Logger.Warn("no checkpoint was saved; the next start will take longer", "error", err)
+	}
 }
 
 func (d *driver) answerQueries() {

@@ -72,6 +72,12 @@ func (r *replicator) moved(actor crdt.ActorID) {
 	r.changed[actor] = r.version
 }
 
+// forget begins again with counting heads.
+func (r *replicator) forget() {
+	r.version = 0
+	clear(r.changed)
+}
+
 // receivePush takes batches, passes fresh ones on, and acknowledges the rest of
 // the turn once it is durable.
 func (r *replicator) receivePush(from crdt.MachineID, m Push) {

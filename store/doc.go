@@ -7,6 +7,8 @@
 //	highwater  number of the last commit and the own head, outside the database
 //	reserve    disk space set aside, so that a full disk can still be mended
 //	db/        the database
+//	checkpoint the folded state as of some entries, so that a start folds only what
+//	           came later; in any doubt it is not used
 //
 // # What a commit promises
 //

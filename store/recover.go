@@ -49,6 +49,19 @@ func (r Recovery) Sound() bool {
 //
 // fn must not call the store; other calls wait until Recover returns.
 func (s *Store) Recover(fn func(crdt.Batch) error) (Recovery, error) {
+	return s.recover(fn, func(txn *badger.Txn, r *recovery) error {
+		batches, err := scan(txn, []byte{prefixBatch}, r.batch)
+		if err != nil {
+			return err
+		}
+		r.LostBatches = batches != s.last.batches
+		s.last.batches = batches
+		return nil
+	})
+}
+
+// recover reads batches as read does, and the private key space.
+func (s *Store) recover(fn func(crdt.Batch) error, read func(*badger.Txn, *recovery) error) (Recovery, error) {
 	s.gate.Lock()
 	defer s.gate.Unlock()
 	s.mu.Lock()
@@ -65,17 +78,15 @@ func (s *Store) Recover(fn func(crdt.Batch) error) (Recovery, error) {
 		r.Damaged = append(r.Damaged, Damage{Err: s.metaErr})
 	}
 	err := s.db.View(func(txn *badger.Txn) error {
-		batches, err := scan(txn, []byte{prefixBatch}, r.batch)
-		if err != nil {
+		if err := read(txn, &r); err != nil {
 			return err
 		}
 		locals, err := scan(txn, []byte{prefixLocal}, r.local)
 		if err != nil {
 			return err
 		}
-		r.LostBatches = batches != s.last.batches
 		r.LostLocals = locals != s.last.locals
-		s.last.batches, s.last.locals = batches, locals
+		s.last.locals = locals
 		s.firsts = r.firsts
 		return nil
 	})

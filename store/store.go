@@ -27,6 +27,9 @@ type Store struct {
 	// has no room for it. Written under gate and mu.
 	still atomic.Bool
 
+	// saving is held while a checkpoint is written or dropped. Taken before gate.
+	saving sync.Mutex
+
 	mu   sync.Mutex // guards all below
 	last meta       // as of the last commit
 	// firsts holds the first entry of each actor's last batch; nil until Recover

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -108,10 +109,12 @@ func (r *Rig) open(context.Context) (*peer.Core, peer.Disk, error) {
 		rec.Local[w.Key] = w.Value
 	}
 	rec.Batches = func(yield func(crdt.Batch) error) (crdt.HighWater, error) {
-		found, err := r.Store.Recover(func(b crdt.Batch) error {
-			r.verifier.Learn(b)
-			return yield(b)
-		})
+		found, err := r.Store.Recover(yield)
+		return found.Own, err
+	}
+	rec.Checkpoint = r.Store.Checkpoint
+	rec.Since = func(heads crdt.Heads, yield func(crdt.Batch) error) (crdt.HighWater, error) {
+		found, err := r.Store.RecoverSince(heads, yield)
 		return found.Own, err
 	}
 	key := keyOf(r.name)
@@ -122,6 +125,7 @@ func (r *Rig) open(context.Context) (*peer.Core, peer.Disk, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	core.Teach(r.verifier)
 	close(r.Ready)
 	return core, disk, nil
 }
@@ -159,6 +163,10 @@ func (r *Rig) Digest(ctx context.Context) (heads, state crdt.ID, err error) {
 type disk struct{ store *store.Store }
 
 func (d disk) Commit(c crdt.Commit) error { return d.store.Commit(c) }
+
+func (d disk) SaveCheckpoint(size int64, write func(io.Writer) error) error {
+	return d.store.SaveCheckpoint(size, write)
+}
 
 func (d disk) ReadRange(r crdt.Range, maxBytes int) ([][]byte, error) {
 	batches, err := d.store.Batches(r.Actor, r.From, maxBytes)

@@ -1,0 +1,122 @@
+package peer
+
+import (
+	"errors"
+	"io"
+	"slices"
+
+	"starling.dev/starling/crdt"
+)
+
+// A peer that starts folds its log. So that this does not take as long as the log is
+// old, the folded state is put beside the log now and then, and at a clean stop; a start
+// then folds only what came later. A checkpoint is never trusted: its records carry
+// checksums, the log is asked whether it goes on from the checkpoint's heads, and whatever
+// is in doubt has the whole log folded.
+
+// checkpointAfter is how many entries, beyond one for each object, a start may have to
+// fold before a checkpoint is due.
+const checkpointAfter = 10_000
+
+// CheckpointDue reports whether it is worth while to save one.
+func (c *Core) CheckpointDue() bool {
+	return c.journal.since >= checkpointAfter+len(c.engine.objects)
+}
+
+// CheckpointUseful reports whether a start from a checkpoint taken now would have less to
+// fold than one from the last.
+func (c *Core) CheckpointUseful() bool { return c.journal.since > 0 }
+
+// Checkpoint captures the state, to be written while the core goes on. It is to be called
+// between turns, when all that was folded is durable.
+func (c *Core) Checkpoint() *crdt.Checkpoint {
+	c.journal.since = 0
+	return crdt.Capture(c.journal.log, c.journal.state, putUint64(c.journal.clock.Last()))
+}
+
+// Teach tells a verifier the keys of all actors that are known here.
+func (c *Core) Teach(v *Verifier) {
+	for actor := range c.journal.log.Heads() { // it learns each by itself, whatever the order
+		if birth, ok := c.journal.log.Birth(actor); ok {
+			v.Learn(crdt.Batch{Actor: actor, Birth: &birth})
+		}
+	}
+}
+
+// resume goes on from a checkpoint, if there is one and nothing is in doubt.
+func (j *journal) resume(rec Recovery) (resumed bool, err error) {
+	if rec.Checkpoint == nil || rec.Since == nil {
+		return false, nil
+	}
+	file, err := rec.Checkpoint()
+	if err != nil || file == nil {
+		return false, nil //nolint:nilerr // without it the log is folded
+	}
+	err = j.read(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return false, nil //nolint:nilerr // as above
+	}
+	own, err := rec.Since(j.log.Heads(), j.takeStored)
+	if err != nil {
+		return false, nil //nolint:nilerr // as above
+	}
+	j.before = own
+	return true, nil
+}
+
+// read puts a checkpoint's contents into place.
+func (j *journal) read(file io.Reader) error {
+	extra, err := crdt.ReadCheckpoint(file, j.log, j.state)
+	if err != nil {
+		return err
+	}
+	if len(extra) != 8 {
+		return errors.New("the checkpoint holds no clock")
+	}
+	j.clock.Observe(getUint64(extra))
+	for _, f := range j.log.Forks() {
+		if j.log.Head(f.Actor).Seq >= f.Seq {
+			return errors.New("the checkpoint is older than a proof against an actor")
+		}
+	}
+	heads := j.log.Heads()
+	for _, actor := range sortedActors(heads) {
+		j.c.replica.moved(actor)
+	}
+	for _, ref := range j.state.Refs() {
+		j.loading[ref] = true
+	}
+	return nil
+}
+
+// remember notes the latest results of an object that came with a checkpoint.
+func (j *journal) remember(ref crdt.Ref) {
+	o, ok := j.state.Object(ref)
+	if !ok {
+		return
+	}
+	owners := j.c.cfg.Ownership.orTables()
+	o.ResultsAfter(j.recent.oldest(), func(step string, hlc uint64, r *crdt.Register) {
+		j.recent.note(j.c, crdt.Change{
+			Object: ref, Author: "loop:" + owners.Step(ref.Kind, step), HLC: hlc,
+			Ops: []crdt.Op{{Kind: crdt.OpResult, Path: step, Register: r}},
+		})
+	})
+}
+
+// oldest is the clock reading that a result needs at least to be kept.
+func (r *recent) oldest() uint64 {
+	if len(r.list) < maxEvents {
+		return 0
+	}
+	return r.list[len(r.list)-maxEvents].HLC
+}
+
+func sortRefs(refs map[crdt.Ref]bool) []crdt.Ref {
+	list := make([]crdt.Ref, 0, len(refs))
+	for ref := range refs {
+		list = append(list, ref)
+	}
+	slices.SortFunc(list, compareRefs)
+	return list
+}
