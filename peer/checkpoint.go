@@ -31,8 +31,12 @@ func (c *Core) CheckpointUseful() bool { return c.journal.since > 0 }
 // between turns, when all that was folded is durable.
 func (c *Core) Checkpoint() *crdt.Checkpoint {
 	c.journal.since = 0
-	return crdt.Capture(c.journal.log, c.journal.state, putUint64(c.journal.clock.Last()))
+	j := c.journal
+	return crdt.Capture(j.log, j.state, append(putUint64(j.clock.Last()), putUint64(j.recent.oldest())...))
 }
+
+// Resumed reports whether the core started from a checkpoint.
+func (c *Core) Resumed() bool { return c.journal.resumed }
 
 // Teach tells a verifier the keys of all actors that are known here.
 func (c *Core) Teach(v *Verifier) {
@@ -70,10 +74,11 @@ func (j *journal) read(file io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if len(extra) != 8 {
+	if len(extra) != 16 {
 		return errors.New("the checkpoint holds no clock")
 	}
-	j.clock.Observe(getUint64(extra))
+	j.clock.Observe(getUint64(extra[:8]))
+	j.recall = getUint64(extra[8:])
 	for _, f := range j.log.Forks() {
 		if j.log.Head(f.Actor).Seq >= f.Seq {
 			return errors.New("the checkpoint is older than a proof against an actor")
@@ -96,7 +101,7 @@ func (j *journal) remember(ref crdt.Ref) {
 		return
 	}
 	owners := j.c.cfg.Ownership.orTables()
-	o.ResultsAfter(j.recent.oldest(), func(step string, hlc uint64, r *crdt.Register) {
+	o.ResultsAfter(max(j.recall, j.recent.oldest()), func(step string, hlc uint64, r *crdt.Register) {
 		j.recent.note(j.c, crdt.Change{
 			Object: ref, Author: "loop:" + owners.Step(ref.Kind, step), HLC: hlc,
 			Ops: []crdt.Op{{Kind: crdt.OpResult, Path: step, Register: r}},

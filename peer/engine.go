@@ -2,7 +2,6 @@ package peer
 
 import (
 	"net/netip"
-	"slices"
 	"time"
 
 	"starling.dev/starling/api"
@@ -19,8 +18,8 @@ type engine struct {
 	c       *Core
 	objects map[crdt.Ref]*tracked
 	lists   map[string][]*lifecycle.Object // sorted by key; nil when out of date
-	queue   []crdt.Ref
-	queued  map[crdt.Ref]bool
+	queue   []*tracked
+	kinds   map[string]*Kind // one copy of each, for its objects
 	wakes   wakeQueue
 	topics  index
 	placed  index                            // machine name -> objects placed on it
@@ -65,6 +64,7 @@ type tracked struct {
 	life     uint64          // the beginning of its identity; 0 if there is no such object (any more)
 	warm     *warm           // nil while it is at rest
 	waits    bool            // for being dropped, in engine.atHand
+	marked   bool            // to be looked at, in engine.queue
 	verdict  lifecycle.State // of the last evaluation; "" if nothing was looked at since a change
 	gone     bool            // deleted, and everything taken down
 	executor string          // as it was in that era
@@ -94,7 +94,7 @@ type try struct {
 func newEngine(c *Core) *engine {
 	return &engine{
 		c: c, objects: map[crdt.Ref]*tracked{}, lists: map[string][]*lifecycle.Object{},
-		queued: map[crdt.Ref]bool{}, topics: index{}, placed: index{}, usage: map[string]lifecycle.Reservation{},
+		kinds: map[string]*Kind{}, topics: index{}, placed: index{}, usage: map[string]lifecycle.Reservation{},
 		own: map[string]ownKind{}, reg: register(c.cfg.Kinds, nil, api.Builtin(), nil),
 		children: index{}, moved: map[crdt.Ref][4]string{}, members: map[string]string{}, health: map[string]map[string]loops.Health{},
 		feed: feed{base: c.cfg.Seed >> 2}, effects: newEffects(), held: newLedger(), actions: map[uint64]*action{},
@@ -206,7 +206,7 @@ func (e *engine) track(ref crdt.Ref) *tracked {
 	if !ok {
 		return nil
 	}
-	t := &tracked{e: e, ref: ref, kind: &kind}
+	t := &tracked{e: e, ref: ref, kind: e.shared(ref.Kind, kind)}
 	e.objects[ref] = t
 	return t
 }
@@ -251,10 +251,18 @@ func (e *engine) account(t *tracked) {
 
 // mark puts an object into the queue of this turn.
 func (e *engine) mark(ref crdt.Ref) {
-	if !e.queued[ref] {
-		e.queued[ref] = true
-		e.queue = append(e.queue, ref)
+	if t := e.track(ref); t != nil && !t.marked {
+		t.marked = true
+		e.queue = append(e.queue, t)
 	}
+}
+
+// shared returns one copy of a kind for all of its objects.
+func (e *engine) shared(name string, kind Kind) *Kind {
+	if e.kinds[name] == nil {
+		e.kinds[name] = &kind
+	}
+	return e.kinds[name]
 }
 
 // wakeTopic looks again at everything that waits for the topic.
@@ -301,7 +309,7 @@ func (e *engine) markUnsettled() {
 	e.sortQueue()
 }
 
-func (e *engine) sortQueue() { slices.SortFunc(e.queue, compareRefs) }
+func (e *engine) sortQueue() { sortTracked(e.queue) }
 
 func compareRefs(a, b crdt.Ref) int { return api.Key(a).Compare(api.Key(b)) }
 
@@ -350,33 +358,41 @@ func (e *engine) executor(t *tracked) string {
 // undeclared cycles settles in about as many rounds as it has steps.
 const maxRounds = 64
 
-// settle evaluates whatever is due until nothing is.
+// maxLooked bounds how many objects are looked at before the turn ends, so that a start
+// with very many does not keep everybody waiting.
+const maxLooked = 4096
+
+// settle evaluates whatever is due until nothing is, or the turn has lasted long enough.
 func (e *engine) settle() {
 	for _, ref := range e.wakes.due(e.c.now) {
 		e.mark(ref)
 	}
 	e.ensureSelf()
-	rounds := map[crdt.Ref]int{}
 	e.registered()
 	e.c.out.Looked = e.c.out.Looked || len(e.queue) > 0
-	for len(e.queue) > 0 || e.stale {
+	rounds := map[*tracked]int{}
+	for looked := 0; (len(e.queue) > 0 || e.stale) && looked < maxLooked; looked++ {
 		if e.registered(); len(e.queue) == 0 {
 			break
 		}
-		ref := e.queue[0]
+		t := e.queue[0]
 		e.queue = e.queue[1:]
-		delete(e.queued, ref)
-		if rounds[ref]++; rounds[ref] > maxRounds {
-			e.wakes.add(e.c.now.Add(time.Second), ref)
+		t.marked = false
+		if rounds[t]++; rounds[t] > maxRounds {
+			e.wakes.add(e.c.now.Add(time.Second), t.ref)
 			continue
 		}
-		if t := e.track(ref); t != nil {
-			e.evaluate(t)
-		}
+		e.evaluate(t)
 	}
 }
 
-func (e *engine) nextWake() time.Time { return e.wakes.next() }
+// nextWake is when something is to be looked at: at once, if the turn had no room for all.
+func (e *engine) nextWake() time.Time {
+	if len(e.queue) > 0 {
+		return e.c.now
+	}
+	return e.wakes.next()
+}
 
 // ensureSelf creates the object that describes this machine, once the log is known
 // to be complete enough to say that there is none.

@@ -94,8 +94,11 @@ func foreignLoops(hooks map[string]hook) []lifecycle.Loop {
 // at once, declared under one name beside the Step that holds it. They mean the same Step;
 // of two people's creations that can't be said.
 func (e *engine) settleDeclarations(t *tracked) {
+	if t.ref.Kind != kindStep {
+		return
+	}
 	o, ok := e.c.journal.state.Object(t.ref)
-	if t.ref.Kind != kindStep || !ok || !o.HoldsName() || e.executor(t) != e.c.self.Name {
+	if !ok || !o.HoldsName() || e.executor(t) != e.c.self.Name {
 		return
 	}
 	for _, loser := range o.Losers() {

@@ -43,7 +43,11 @@ type journal struct {
 	recent recent
 	// ahead tells the machines whose clock runs too far ahead, and how far: what they
 	// write is refused. It is this peer's view, and ends with the next entry in time.
-	ahead map[crdt.MachineID]time.Duration
+	ahead   map[crdt.MachineID]time.Duration
+	resumed bool // from a checkpoint
+	// recall is the clock reading from which on results are among the recent, as a
+	// checkpoint says.
+	recall uint64
 	// since counts the changes that were folded since the last checkpoint.
 	since int
 	// loading collects the objects that were folded while the disk is read; nil later.
@@ -77,11 +81,10 @@ func (j *journal) load(rec Recovery) (err error) {
 	if err := j.loadForks(rec.Local); err != nil {
 		return err
 	}
-	resumed, err := j.resume(rec)
-	if err != nil {
+	if j.resumed, err = j.resume(rec); err != nil {
 		return err
 	}
-	if !resumed {
+	if !j.resumed {
 		if err := errors.Join(j.clear(), j.loadForks(rec.Local)); err != nil {
 			return err
 		}
@@ -91,7 +94,7 @@ func (j *journal) load(rec Recovery) (err error) {
 	refs := sortRefs(j.loading)
 	j.loading = nil
 	for _, ref := range refs {
-		if resumed {
+		if j.resumed {
 			j.remember(ref)
 		}
 		j.c.engine.changed(ref)

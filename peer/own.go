@@ -163,12 +163,13 @@ func (e *engine) registered() *registration {
 // recompose gives the objects of a kind what the kind is now.
 func (e *engine) recompose(name string) {
 	kind := e.reg.kinds[name].kind
+	e.kinds[name] = &kind
 	_, own := e.own[name]
 	for _, t := range e.objects {
 		if t.ref.Kind != name {
 			continue
 		}
-		if t.kind = &kind; own {
+		if t.kind = e.kinds[name]; own {
 			t.warm = nil // its defaults may be others now
 		}
 		e.mark(t.ref)

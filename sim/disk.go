@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 
@@ -23,6 +24,8 @@ type Disk struct {
 	history []crdt.Commit
 	pending *crdt.Commit
 	full    bool
+	// checkpoint is the last one that was saved, whatever became of the log since.
+	checkpoint []byte
 }
 
 // content is what can be read back.
@@ -99,8 +102,9 @@ func (d *Disk) Wipe() { *d = *NewDisk() }
 
 // Restore brings the disk back to what it was before its last n commits.
 func (d *Disk) Restore(n int) error {
-	kept := d.history[:max(len(d.history)-n, 0)]
+	kept, checkpoint := d.history[:max(len(d.history)-n, 0)], d.checkpoint
 	d.Wipe()
+	d.checkpoint = checkpoint // newer than the log: it has to be found out
 	for _, c := range kept {
 		if err := d.durable.apply(c); err != nil {
 			return err
@@ -188,6 +192,32 @@ func (d *Disk) Batches(yield func(crdt.Batch) error) (crdt.HighWater, error) {
 		}
 	}
 	return d.durable.high, nil
+}
+
+// Checkpoint opens the checkpoint.
+func (d *Disk) Checkpoint() (io.ReadCloser, error) {
+	if d.checkpoint == nil {
+		return nil, nil
+	}
+	return io.NopCloser(bytes.NewReader(d.checkpoint)), nil
+}
+
+// errBehind is what a log says to a checkpoint that it does not go on from.
+var errBehind = errors.New("the log does not hold what the checkpoint was made of")
+
+// Since calls yield for every batch that reaches beyond the heads.
+func (d *Disk) Since(heads crdt.Heads, yield func(crdt.Batch) error) (crdt.HighWater, error) {
+	for actor, head := range heads { // any of them is reason enough
+		if have, _ := d.Hash(actor, head.Seq); have != head.Hash {
+			return d.durable.high, errBehind
+		}
+	}
+	return d.Batches(func(b crdt.Batch) error {
+		if b.Last() <= heads[b.Actor].Seq {
+			return nil
+		}
+		return yield(b)
+	})
 }
 
 // Local returns a copy of the private key space.

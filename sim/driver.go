@@ -120,6 +120,9 @@ func (m *machine) finish(r peer.Ready) {
 		m.start()
 		return
 	}
+	if m.w.random.rest.chance(0.005) {
+		m.save()
+	}
 	if len(m.inbox) > 0 || len(r.Serve) > 0 {
 		m.schedule()
 		return

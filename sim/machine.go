@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"fmt"
 	"maps"
@@ -136,19 +137,35 @@ func (m *machine) open() error {
 		Trust: log, Kinds: m.w.kinds, Seed: m.w.random.boot.Uint64(), HashAt: m.disk.Hash,
 	}
 	sound := !m.unsound
-	rec := peer.Recovery{Local: m.disk.Local(), AuthRecords: log.Len(), Batches: m.recover, Sound: func() bool { return sound }, Unswept: !m.w.hooks.unswept}
+	rec := peer.Recovery{Local: m.disk.Local(), AuthRecords: log.Len(), Batches: m.disk.Batches, Checkpoint: m.disk.Checkpoint, Since: m.disk.Since, Sound: func() bool { return sound }, Unswept: !m.w.hooks.unswept}
 	if m.w.hooks.config != nil {
 		m.w.hooks.config(m, &cfg, &rec)
 	}
-	m.core, err = peer.New(cfg, rec, m.clock())
-	return err
+	if m.core, err = peer.New(cfg, rec, m.clock()); err != nil {
+		return err
+	}
+	m.core.Teach(m.verifier)
+	switch {
+	case m.core.Resumed():
+		m.w.sometimes("a peer starts from a checkpoint")
+	case m.disk.checkpoint != nil:
+		m.w.sometimes("a checkpoint is refused at the start")
+	}
+	return nil
 }
 
-func (m *machine) recover(yield func(crdt.Batch) error) (crdt.HighWater, error) {
-	return m.disk.Batches(func(b crdt.Batch) error {
-		m.verifier.Learn(b)
-		return yield(b)
-	})
+// save puts a checkpoint on the disk. Some are damaged there.
+func (m *machine) save() {
+	var file bytes.Buffer
+	if err := m.core.Checkpoint().Write(&file); err != nil {
+		m.w.fail(2, "%s can't write a checkpoint: %v", m.name, err)
+	}
+	m.disk.checkpoint = file.Bytes()
+	if r := m.w.random.rest; r.chance(0.1) {
+		m.disk.checkpoint = m.disk.checkpoint[:r.IntN(file.Len())]
+	} else if r.chance(0.1) {
+		m.disk.checkpoint[r.IntN(file.Len())] ^= 1
+	}
 }
 
 func (m *machine) readLog() (*identity.Log, error) {

@@ -86,6 +86,7 @@ func report(t *testing.T, err error) {
 // sometimesReached is what a run of seeds must have reached at least once.
 var sometimesReached = []string{
 	"a change is acknowledged by a second disk",
+	"a checkpoint is refused at the start",
 	"a clock jumps",
 	"a commit failed",
 	"a connection breaks",
@@ -107,6 +108,7 @@ var sometimesReached = []string{
 	"a one-way partition",
 	"a partition",
 	"a peer is killed",
+	"a peer starts from a checkpoint",
 	"a pod has a host port",
 	"a pod runs at the end",
 	"a rollback",

@@ -37,7 +37,7 @@ type World struct {
 }
 
 // streams are the random sources, one per concern.
-type streams struct{ net, gossip, disk, host, people, chaos, check, boot, damage source }
+type streams struct{ net, gossip, disk, host, people, chaos, check, boot, damage, rest source }
 
 // hooks let a test plant a bug between the core and the world around it, so that the
 // production code holds no switch for any.
@@ -75,7 +75,7 @@ func newWorld(cfg Config, h hooks) (*World, error) {
 	w.random = streams{
 		net: newSource(cfg.Seed, "net"), gossip: newSource(cfg.Seed, "gossip"), disk: newSource(cfg.Seed, "disk"),
 		host: newSource(cfg.Seed, "host"), people: newSource(cfg.Seed, "people"), chaos: newSource(cfg.Seed, "chaos"),
-		check: newSource(cfg.Seed, "check"), boot: newSource(cfg.Seed, "boot"),
+		check: newSource(cfg.Seed, "check"), boot: newSource(cfg.Seed, "boot"), rest: newSource(cfg.Seed, "rest"),
 		damage: newSource(cfg.Seed, "damage"),
 	}
 	w.weather = drawWeather(newSource(cfg.Seed, "weather"), cfg.Calm)
