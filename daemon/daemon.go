@@ -18,6 +18,7 @@ import (
 	"starling.dev/starling/oci"
 	"starling.dev/starling/peer"
 	"starling.dev/starling/server"
+	"starling.dev/starling/store"
 )
 
 // Task is one goroutine of a peer. Constructors start nothing; Run blocks until its
@@ -124,8 +125,14 @@ func (d *Daemon) buildLoop(context.Context) (err error) {
 		Open: o.open, Transport: lazyTransport{d}, Host: h, Verifier: d.verifier, Logger: d.cfg.Logger.With("part", "core"),
 		Boot: oci.BootTime, Now: d.cfg.now,
 	})
-	d.add(d.loop, named("volumes", h.volumes.Run), named("exits", d.watchExits), named("network repair", d.network.Run), named("sweep", d.sweep), named("images", d.collectImages), d.prober())
+	d.add(d.loop, named("volumes", h.volumes.Run), named("exits", d.watchExits), named("network repair", d.network.Run), named("sweep", d.sweep), named("images", d.collectImages), d.prober(), &scrubber{d.cfg.Logger.With("part", "store"), d.store})
 	return err
+}
+
+// store is the store that the loop writes to now: it may be opened anew at any time.
+func (d *Daemon) store(ctx context.Context) (s *store.Store, err error) {
+	err = d.loop.Query(ctx, func(*peer.Core) { s = d.home.store })
+	return s, err
 }
 
 func (d *Daemon) add(tasks ...Task) { d.tasks = append(d.tasks, tasks...) }
