@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -25,13 +24,6 @@ type Disk interface {
 	// ReadRange returns encoded batches of the range from its start, at most about
 	// maxBytes of them, and at least one if there is any.
 	ReadRange(r crdt.Range, maxBytes int) ([][]byte, error)
-}
-
-// Checkpoints is a Disk that keeps a checkpoint, too. Optional.
-type Checkpoints interface {
-	// SaveCheckpoint replaces the checkpoint, as a whole, by what write writes: about size
-	// bytes. It may run beside commits.
-	SaveCheckpoint(size int64, write func(io.Writer) error) error
 }
 
 // Transport carries frames to other members. Send never blocks for long; a frame
@@ -320,33 +312,6 @@ func (d *driver) turn(ctx context.Context) error {
 	}
 	d.saveIfDue()
 	return nil
-}
-
-// saveIfDue writes a checkpoint beside what goes on.
-func (d *driver) saveIfDue() {
-	disk, ok := d.disk.(Checkpoints)
-	if !ok || !d.core.CheckpointDue() || !d.saving.CompareAndSwap(false, true) {
-		return
-	}
-	c := d.core.Checkpoint()
-	d.actions.Go(func() {
-		defer d.saving.Store(false)
-		d.save(disk, c)
-	})
-}
-
-// saveLast writes a checkpoint before a clean stop.
-func (d *driver) saveLast() {
-	if disk, ok := d.disk.(Checkpoints); ok && d.core.CheckpointUseful() {
-		d.save(disk, d.core.Checkpoint())
-	}
-}
-
-// save writes a checkpoint. If that fails the next start takes longer, and that is all.
-func (d *driver) save(disk Checkpoints, c *crdt.Checkpoint) {
-	if err := disk.SaveCheckpoint(c.Size(), c.Write); err != nil {
-		d.l.cfg.Logger.Warn("no checkpoint was saved; the next start will take longer", "error", err)
-	}
 }
 
 func (d *driver) answerQueries() {
