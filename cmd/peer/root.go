@@ -25,7 +25,7 @@ func rootCommand(c *cli) *cobra.Command {
 		restartCommand(c), switchCommand(c), rollbackCommand(c), rollCommand(c),
 		getCommand(c), statusCommand(c), whyCommand(c), historyCommand(c), eventsCommand(c), analyzeCommand(c), explainCommand(c), verifyCommand(c),
 		logsCommand(c), execCommand(c), forwardCommand(c), waitCommand(c),
-		machineCommand(c), inviteCommand(c), imageCommand(c), copyCommand(c), topCommand(c), doctorCommand(c), debugCommand(c),
+		machineCommand(c), inviteCommand(c), imageCommand(c), copyCommand(c), importCommand(c), topCommand(c), doctorCommand(c), debugCommand(c),
 		alias(statusCommand(c), "describe [OBJ]"), alias(planCommand(c), "diff"),
 		upCommand(), joinCommand(), installCommand(), leaveCommand(), labCommand(), simCommand(c),
 		loggerCommand(oci.RunLogger), guardCommand(oci.RunGuard), demoImageCommand(),
