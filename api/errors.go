@@ -42,6 +42,7 @@ const (
 	OutOfMemory         = "OutOfMemory"
 	ReadinessFailed     = "ReadinessFailed"
 	Refused             = "Refused"
+	PoolExhausted       = "PoolExhausted"
 	PortInUse           = "PortInUse"
 	RegistryUnreachable = "RegistryUnreachable"
 	RequirementCycle    = "RequirementCycle"
@@ -115,6 +116,7 @@ var codes = []Code{
 	{ObjectMissing, "An object requires another one that does not exist.", "Create it, or take it out of spec.objects."},
 	{ObjectNotUp, "An object requires another one that is not up.", "Mend the other one first; the step goes on by itself."},
 	{OutOfMemory, "A container used more memory than its limit and was killed.", "Raise resources.memory, or make the program use less."},
+	{PoolExhausted, "A pool has no address left for a service.", "Add a prefix to the pool, or delete a service that has one of its addresses."},
 	{PortInUse, "A program on the machine listens on a host port of the pod.", "Stop that program, or choose another port in spec.containers.*.hostPorts; the pod goes on by itself."},
 	{ReadinessFailed, "A container runs, and its readiness probe fails.", "Read the container's output with `peer logs`, and ask the probe's port yourself with `peer forward`."},
 	{Refused, "The machine has not enough left for the pod that was placed on it.", "Nothing: the pod is placed again. If no machine fits, free some capacity."},

@@ -116,7 +116,12 @@ func drawFields(t *rapid.T, k Kind) Fields {
 		}
 	case "Service":
 		f["spec.select.app"] = Str("web")
+		if f.Has("spec.pool") {
+			f["spec.pool"] = Str("lan")
+		}
 		spreadPorts(f, "spec.ports.*.port")
+	case "Pool":
+		f["spec.prefixes"] = List("192.0.2.16/28", "2001:db8::10/124")
 	case "Allow":
 		spreadPorts(f, "spec.ports.*.port")
 		for _, path := range []string{"spec.from.namespace", "spec.to.namespace"} {

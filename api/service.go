@@ -6,6 +6,9 @@ const (
 	AffinityClient = "client"
 )
 
+// LoopExternal gives services addresses of pools.
+const LoopExternal = "external"
+
 // Protocols of ports.
 const (
 	ProtocolTCP = "tcp"
@@ -27,6 +30,8 @@ var serviceKind = Kind{
 			Doc: "The protocol of the port."},
 		{Path: "spec.address", Type: TypeBool, Default: "false",
 			Doc: "Whether the service has an address of its own. Without one its name stands for the addresses of its pods."},
+		{Path: "spec.pool", Type: TypeString,
+			Doc: "The Pool from which the service has addresses for clients outside of the cluster, one of each family that the pool has."},
 		{Path: "spec.affinity", Type: TypeString, Default: `"none"`, Enum: []string{AffinityNone, AffinityClient},
 			Doc: "Whether a client's connections to the address go to the same pod for as long as the pods stay the same (client), or to any."},
 
@@ -35,6 +40,8 @@ var serviceKind = Kind{
 
 		{Path: "status.address", Type: TypeString, Owner: LoopAddress,
 			Doc: "The service's IPv6 address, drawn at random and kept for life."},
+		{Path: "status.external", Type: TypeStrings, Owner: LoopExternal,
+			Doc: "The service's addresses for clients outside of the cluster, from its pool."},
 	},
 	Groups: []Group{
 		{Path: "spec", Doc: "What is wanted. People write it."},
@@ -53,7 +60,10 @@ func serviceRules(f Fields, add addFunc) {
 		add("spec.select", "a service needs at least one label to know its pods by")
 	}
 	ports := f.Keys("spec.ports")
-	if f.Bool("spec.address") && len(ports) == 0 {
+	if err := CheckName(f.String("spec.pool")); f.Has("spec.pool") && err != nil {
+		add("spec.pool", "%v", err)
+	}
+	if (f.Bool("spec.address") || f.Has("spec.pool")) && len(ports) == 0 {
 		add("spec.ports", "a service with an address needs at least one port; name one, as in ports: {http: {port: 80}}")
 	}
 	uniquePorts(f, ports, add)
@@ -93,6 +103,7 @@ type ServiceSpec struct {
 	Ports    []ServicePort // sorted by name
 	Address  bool
 	Affinity string
+	Pool     string
 }
 
 // ServicePort is one port of a service.
@@ -104,7 +115,10 @@ type ServicePort struct {
 }
 
 // ServiceStatus is what is, as the loops wrote it.
-type ServiceStatus struct{ Address string }
+type ServiceStatus struct {
+	Address  string
+	External []string
+}
 
 // DecodeService reads a service's fields, as DecodePod reads a pod's.
 func DecodeService(f Fields) (Service, error) {
@@ -112,9 +126,10 @@ func DecodeService(f Fields) (Service, error) {
 	s := Service{
 		Spec: ServiceSpec{
 			Select: r.stringMap("spec.select"), Address: r.bool("spec.address"), Affinity: r.str("spec.affinity"),
+			Pool: r.str("spec.pool"),
 		},
 		Lifecycle: r.lifecycle(),
-		Status:    ServiceStatus{Address: r.str("status.address")},
+		Status:    ServiceStatus{Address: r.str("status.address"), External: r.strings("status.external")},
 	}
 	for _, name := range r.x.keys("spec.ports") {
 		at := Child("spec.ports", name)

@@ -48,13 +48,14 @@ type follower struct {
 	recheck  bool                 // look at all pods again: draining is other than before
 	enforced bool                 // policies are in force as the state says
 	host     hostPorts
+	balancer balancer
 }
 
 // view is what the core showed last. Objects and slices of the core never change.
 type view struct {
-	services, machines, allows []*lifecycle.Object
-	silent                     map[string]bool
-	synced                     bool
+	services, machines, allows, pools []*lifecycle.Object
+	silent                            map[string]bool
+	synced                            bool
 	// version is that of the pods, of which only what changed is looked at.
 	version uint64
 }
@@ -145,7 +146,7 @@ func (f *follower) stepLocked(ctx context.Context) error {
 	err := f.query(ctx, func(c *peer.Core) {
 		pods = f.changedPods(c, &now)
 		now.services, now.machines = c.Objects("Service"), c.Objects("Machine")
-		now.allows = c.Objects("Allow")
+		now.allows, now.pools = c.Objects("Allow"), c.Objects("Pool")
 		now.synced = c.Synced()
 		for _, m := range c.Members() {
 			now.silent[m.Name] = !m.Alive
@@ -220,7 +221,7 @@ func (f *follower) apply(ctx context.Context, e service.Effect) error {
 			return err
 		}
 		f.inStep = true
-		return nil
+		return f.balance()
 	}
 	var set []service.Forward
 	var gone []service.Where
@@ -231,7 +232,10 @@ func (f *follower) apply(ctx context.Context, e service.Effect) error {
 	if err := f.table.Update(set, gone); err != nil {
 		return err
 	}
-	return f.table.SetLocal(local)
+	if err := f.table.SetLocal(local); err != nil {
+		return err
+	}
+	return f.balance()
 }
 
 // planLocked is what the Allows ask of this machine.

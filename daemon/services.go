@@ -11,9 +11,11 @@ import (
 	"starling.dev/starling/api"
 	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/netstack"
+	"starling.dev/starling/netstack/linux"
 	"starling.dev/starling/netstack/linux/hostports"
 	"starling.dev/starling/netstack/linux/policies"
 	"starling.dev/starling/netstack/linux/services"
+	"starling.dev/starling/netstack/relay"
 	"starling.dev/starling/netstack/service"
 	"starling.dev/starling/peer"
 )
@@ -48,7 +50,9 @@ func (d *Daemon) buildFollower(context.Context) error {
 		left: map[netip.Addr]time.Time{}, draining: map[string]time.Time{},
 		host: hostPorts{pods: map[api.Key]*lifecycle.Object{}},
 	}
-	d.add(d.follower)
+	b := &d.follower.balancer
+	b.holder, b.relay, b.pings = d.network.NewHolder(), relay.New(d.cfg.Logger.With("part", "relay")), linux.NewPinger(d.follower.nudge)
+	d.add(d.follower, b.holder, b.relay, b.pings)
 	return nil
 }
 
@@ -87,6 +91,7 @@ func (f *follower) state() string {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	b.WriteString(f.balancer.state())
 	if lines := netstack.HostPortLines(f.host.led); lines != "" {
 		b.WriteString("host ports\n")
 		for line := range strings.Lines(lines) {

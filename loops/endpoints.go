@@ -63,6 +63,12 @@ func ServiceEntry(o *lifecycle.Object) service.Spec {
 	if f.Bool("spec.address") {
 		s.Address, _ = netip.ParseAddr(o.Status().String("status.address"))
 	}
+	s.Pool = f.String("spec.pool")
+	for _, a := range o.Select("status.external").Strings("status.external") {
+		if address, err := netip.ParseAddr(a); err == nil && f.Has("spec.pool") {
+			s.External = append(s.External, address)
+		}
+	}
 	return s
 }
 

@@ -11,12 +11,12 @@ import (
 
 // Service returns the loops of a service. What a service does to the network is no
 // step: every machine follows all services and their pods, and keeps its own tables.
-func Service() []lifecycle.Loop { return []lifecycle.Loop{ServiceAddress()} }
+func Service() []lifecycle.Loop { return []lifecycle.Loop{ServiceAddress(), ServiceExternal()} }
 
 // ServiceTargets are the named points of a service's lifecycle.
 func ServiceTargets() []lifecycle.Target {
 	return []lifecycle.Target{
-		{Name: api.TargetReady, Goal: true, Requires: []string{"address"}, Doc: "The service has its address, if it wants one."},
+		{Name: api.TargetReady, Goal: true, Requires: []string{"address", "external"}, Doc: "The service has the addresses that it wants."},
 	}
 }
 

@@ -94,6 +94,7 @@ func machineTable(m Machine) *Table {
 		In:          LinkMatch{anyPodLink, true},
 		Out:         LinkMatch{anyPodLink, true},
 		Destination: PrefixMatch{Prefix: m.Cluster},
+		Direct:      true, // a load balancer sends on what came to its address
 		Verdict:     Drop,
 		Why:         "never from cluster to cluster",
 	}}
@@ -103,7 +104,7 @@ func machineTable(m Machine) *Table {
 		// may well forward into its LAN.)
 		for _, link := range m.Uplinks {
 			forward = append(forward, Rule{
-				In: LinkMatch{Name: link}, Out: LinkMatch{Name: link}, Destination: PrefixMatch{Prefix: m.LAN},
+				In: LinkMatch{Name: link}, Out: LinkMatch{Name: link}, Destination: PrefixMatch{Prefix: m.LAN}, Direct: true,
 				Verdict: Drop, Why: "never from the LAN to the LAN",
 			})
 		}

@@ -29,6 +29,7 @@ type Rule struct {
 	In, Out             LinkMatch
 	Source, Destination PrefixMatch
 	IPv4                bool // only IPv4
+	Direct              bool // only what goes to where it was sent, not what we send on
 	Verdict             Verdict
 	Why                 string // a few words, kept as the rule's comment
 }
@@ -65,6 +66,9 @@ func (r Rule) String() string {
 	words = appendMatch(words, "oifname", quoted(r.Out.Name), r.Out.Not)
 	words = appendPrefix(words, "saddr", r.Source)
 	words = appendPrefix(words, "daddr", r.Destination)
+	if r.Direct {
+		words = append(words, "ct status ! dnat")
+	}
 	return strings.Join(append(words, string(r.Verdict)), " ")
 }
 

@@ -27,7 +27,8 @@ func definitions() []definition {
 		{name: "Machine", targets: loops.MachineTargets(), loops: loops.Machine(), derive: loops.DeriveMachine},
 		{name: "PinnedDeployment", targets: loops.PinnedTargets(), loops: []lifecycle.Loop{loops.Pinned()}, derive: loops.DerivePinned},
 		{name: "Pod", targets: loops.PodTargets(), loops: loops.Pod(), derive: loops.DerivePod, reserve: loops.PodReservation},
-		{name: "Service", targets: loops.ServiceTargets(), loops: loops.Service()},
+		{name: "Pool", targets: loops.PoolTargets()},
+		{name: "Service", targets: loops.ServiceTargets(), loops: loops.Service(), derive: loops.DeriveService},
 		{name: "Step", targets: loops.HookTargets(), loops: []lifecycle.Loop{loops.Hooks()}},
 		{name: "Target", targets: loops.HookTargets(), loops: []lifecycle.Loop{loops.TargetHooks()}},
 	}

@@ -39,5 +39,5 @@ func (n *Network) WatchAddresses(ctx context.Context, changed func()) error {
 func reachable(kind uint16, payload []byte) bool {
 	// struct ifaddrmsg begins: family, length of the prefix, flags, scope.
 	return (kind == unix.RTM_NEWADDR || kind == unix.RTM_DELADDR) &&
-		len(payload) >= unix.SizeofIfAddrmsg && payload[3] == unix.RT_SCOPE_UNIVERSE
+		len(payload) >= unix.SizeofIfAddrmsg && payload[3] == unix.RT_SCOPE_UNIVERSE && !isLease(kind, payload)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
 	"golang.org/x/sys/unix"
@@ -135,6 +136,12 @@ func ruleExprs(r netstack.Rule) []expr.Any {
 	e = append(e, linkIs(expr.MetaKeyOIFNAME, r.Out)...)
 	e = append(e, prefixIs(r.Source, 12, 8)...)
 	e = append(e, prefixIs(r.Destination, 16, 24)...)
+	if r.Direct {
+		const translated = 1 << 5 // IPS_DST_NAT, linux/netfilter/nf_conntrack_common.h
+		e = append(e, &expr.Ct{Key: expr.CtKeySTATUS, Register: 1},
+			&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(translated), Xor: make([]byte, 4)},
+			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: make([]byte, 4)})
+	}
 	switch r.Verdict {
 	case netstack.Masquerade:
 		return append(e, &expr.Masq{})

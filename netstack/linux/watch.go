@@ -139,7 +139,15 @@ func concerns(kind uint16, payload []byte) bool {
 		isDefault := payload[1] == 0
 		return isDefault || (kind == unix.RTM_DELROUTE && payload[5] == netstack.RouteProtocol)
 	}
-	return true
+	return !isLease(kind, payload)
+}
+
+// isLease tells the renewal of an address that is held for a short life (see Holder): one
+// of full length that is not permanent.
+func isLease(kind uint16, payload []byte) bool {
+	// struct ifaddrmsg begins: family, length of the prefix, flags, scope.
+	return kind == unix.RTM_NEWADDR && len(payload) >= unix.SizeofIfAddrmsg &&
+		(payload[1] == 128 || (payload[0] == unix.AF_INET && payload[1] == 32)) && payload[2]&unix.IFA_F_PERMANENT == 0
 }
 
 func signal(c chan<- struct{}) {

@@ -29,14 +29,40 @@ type Forward struct {
 // Forwards returns the service's part of the machine's table. A port that no pod stands
 // behind is left out: clients are refused at once.
 func (s Service) Forwards() []Forward {
-	if !s.Address.IsValid() || len(s.Endpoints) == 0 {
+	if len(s.Endpoints) == 0 {
 		return nil
 	}
-	list := make([]Forward, len(s.Ports))
-	for i, port := range s.Ports {
-		list[i] = Forward{Where: Where{s.Address, port.Protocol, port.Port}, Affinity: s.Affinity}
-		for _, e := range s.Endpoints {
-			list[i].Endpoints = append(list[i].Endpoints, netip.AddrPortFrom(e.Address, e.Ports[i]))
+	var list []Forward
+	for _, a := range append([]netip.Addr{s.Address}, s.External...) {
+		if !a.Is6() {
+			continue // IPv4 is relayed; see package relay
+		}
+		for i, port := range s.Ports {
+			f := Forward{Where: Where{a, port.Protocol, port.Port}, Affinity: s.Affinity}
+			f.Endpoints = s.targets(i)
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// targets are where the endpoints take connections for the i-th port.
+func (s Service) targets(i int) (list []netip.AddrPort) {
+	for _, e := range s.Endpoints {
+		list = append(list, netip.AddrPortFrom(e.Address, e.Ports[i]))
+	}
+	return list
+}
+
+// Relays are the forwards of the service's IPv4 addresses. There is no IPv4 in the
+// cluster, so that the machine which answers for such an address relays connections.
+func (s Service) Relays() (list []Forward) {
+	for _, a := range s.External {
+		if !a.Is4() || len(s.Endpoints) == 0 {
+			continue
+		}
+		for i, port := range s.Ports {
+			list = append(list, Forward{Where: Where{a, port.Protocol, port.Port}, Affinity: s.Affinity, Endpoints: s.targets(i)})
 		}
 	}
 	return list

@@ -61,6 +61,10 @@ type Spec struct {
 	Ports    []Port     // sorted by name
 	Address  netip.Addr // zero: the service is a name alone
 	Affinity bool       // a client stays with its pod
+	// Pool is where External comes from.
+	Pool string
+	// External are its addresses for clients outside of the cluster.
+	External []netip.Addr
 }
 
 // selects reports whether the service is about a pod, ready or not.

@@ -32,11 +32,13 @@ type content struct {
 	classes   []class // in the order of their rules
 	numbers   uint32  // how many maps of endpoints there are
 	local     map[netip.Addr]struct{}
+	external  map[netip.Addr]struct{}
 }
 
 func newContent() *content {
 	return &content{
 		members: map[service.Where][]class{}, endpoints: map[slot]netip.AddrPort{}, local: map[netip.Addr]struct{}{},
+		external: map[netip.Addr]struct{}{},
 	}
 }
 
@@ -139,16 +141,23 @@ func appendTrim(edits []edit, c *content, w service.Where, from uint32) []edit {
 }
 
 func (c *content) diffLocal(pods []netip.Addr) []edit {
-	e := localEdit{}
-	want := make(map[netip.Addr]struct{}, len(pods))
-	for _, a := range pods {
-		want[a] = struct{}{}
-		if _, ok := c.local[a]; !ok {
+	return diffSet(localEdit{set: hairpinSet(), element: hairpin, have: c.local}, pods)
+}
+
+func (c *content) diffExternal(list []netip.Addr) []edit {
+	return diffSet(localEdit{set: externalSet(), element: externalElement, have: c.external}, list)
+}
+
+func diffSet(e localEdit, want []netip.Addr) []edit {
+	wanted := make(map[netip.Addr]struct{}, len(want))
+	for _, a := range want {
+		wanted[a] = struct{}{}
+		if _, ok := e.have[a]; !ok {
 			e.add = append(e.add, a)
 		}
 	}
-	for a := range c.local {
-		if _, ok := want[a]; !ok {
+	for a := range e.have {
+		if _, ok := wanted[a]; !ok {
 			e.drop = append(e.drop, a)
 		}
 	}

@@ -95,28 +95,33 @@ func (e trimEdit) note(have *content) {
 	}
 }
 
-// localEdit changes the set of this machine's pods.
-type localEdit struct{ add, drop []netip.Addr }
+// localEdit changes a set of addresses: of this machine's pods, or of load balancers.
+type localEdit struct {
+	set       *nftables.Set
+	element   func(netip.Addr) nftables.SetElement
+	have      map[netip.Addr]struct{}
+	add, drop []netip.Addr
+}
 
 func (e localEdit) cost() int { return len(e.add) + len(e.drop) }
 
 func (e localEdit) write(conn *nftables.Conn, _ *content) error {
 	var add, drop []nftables.SetElement
 	for _, a := range e.add {
-		add = append(add, hairpin(a))
+		add = append(add, e.element(a))
 	}
 	for _, a := range e.drop {
-		drop = append(drop, hairpin(a))
+		drop = append(drop, e.element(a))
 	}
-	return changeElements(conn, hairpinSet(), add, drop)
+	return changeElements(conn, e.set, add, drop)
 }
 
-func (e localEdit) note(have *content) {
+func (e localEdit) note(*content) {
 	for _, a := range e.add {
-		have.local[a] = struct{}{}
+		e.have[a] = struct{}{}
 	}
 	for _, a := range e.drop {
-		delete(have.local, a)
+		delete(e.have, a)
 	}
 }
 

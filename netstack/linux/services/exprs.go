@@ -10,6 +10,8 @@ import (
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
 	"golang.org/x/sys/unix"
+
+	"starling.dev/starling/netstack"
 )
 
 // Registers: the first holds 16 bytes, those behind it four each.
@@ -88,6 +90,37 @@ func answerForItself(source netip.Addr) []expr.Any {
 		load(first, sourceAt, addressBytes),
 		load(second, destinationAt, addressBytes),
 		&expr.Lookup{SourceRegister: first, SetName: hairpinSet().Name},
+		&expr.Immediate{Register: first, Data: source.AsSlice()},
+		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV6, RegAddrMin: first},
+	}
+}
+
+// isExternal matches packets to the address of a load balancer.
+func isExternal() []expr.Any {
+	return []expr.Any{load(first, destinationAt, addressBytes), &expr.Lookup{SourceRegister: first, SetName: externalSet().Name}}
+}
+
+// closed refuses what is for the address of a load balancer and for no port of a service:
+// the machine's own programs are not meant. Neighbour discovery has to get through.
+func closed(protocol byte) []expr.Any {
+	e := append(isExternal(),
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: first},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: first, Data: []byte{protocol}})
+	if protocol == unix.IPPROTO_TCP {
+		return append(e, &expr.Reject{Type: unix.NFT_REJECT_TCP_RST})
+	}
+	return append(e, &expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: portUnreachable})
+}
+
+// comeBack gives a connection from outside, through a load balancer, to a pod on another
+// machine this machine's address as its source: the pod would answer the client directly,
+// who does not know it.
+func comeBack(source netip.Addr) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: first},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: first, Data: []byte(netstack.PodLinkPrefix)},
+		&expr.Ct{Key: expr.CtKeyDST, Register: first},
+		&expr.Lookup{SourceRegister: first, SetName: externalSet().Name},
 		&expr.Immediate{Register: first, Data: source.AsSlice()},
 		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV6, RegAddrMin: first},
 	}
@@ -228,13 +261,21 @@ func fixed(cfg Config) []fixedRule {
 	input := base("input", nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter)
 	why := "services of " + cfg.Prefix.String()
 	reset, refused := refuse(cfg.Prefix)
+	prerouting := base("prerouting", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest)
+	output := base("output", nftables.ChainTypeNAT, nftables.ChainHookOutput, nftables.ChainPriorityNATDest)
+	postrouting := base("postrouting", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource)
+	external := append(isExternal(), &expr.Verdict{Kind: expr.VerdictJump, Chain: classesChain})
 	return []fixedRule{
-		{base("prerouting", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest), why, toClasses(cfg.Prefix)},
-		{base("output", nftables.ChainTypeNAT, nftables.ChainHookOutput, nftables.ChainPriorityNATDest), why, toClasses(cfg.Prefix)},
+		{prerouting, why, toClasses(cfg.Prefix)},
+		{prerouting, "services of load balancers", external},
+		{output, why, toClasses(cfg.Prefix)},
+		{output, "services of load balancers", external},
 		{input, "TCP to what is no port of " + cfg.Prefix.String(), reset},
 		{input, "whatever else is for " + cfg.Prefix.String(), refused},
-		{base("postrouting", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource),
-			"a pod that reaches itself is answered by " + cfg.Source.String(), answerForItself(cfg.Source)},
+		{input, "TCP to what is no port of a load balancer", closed(unix.IPPROTO_TCP)},
+		{input, "UDP to what is no port of a load balancer", closed(unix.IPPROTO_UDP)},
+		{postrouting, "a pod that reaches itself is answered by " + cfg.Source.String(), answerForItself(cfg.Source)},
+		{postrouting, "pods elsewhere answer clients of load balancers through " + cfg.Source.String(), comeBack(cfg.Source)},
 	}
 }
 
@@ -245,6 +286,9 @@ func writeFixed(conn *nftables.Conn, cfg Config) error {
 	conn.AddTable(ourTable())
 	if err := conn.AddSet(hairpinSet(), nil); err != nil {
 		return fmt.Errorf("make set %s: %w", hairpinSet().Name, err)
+	}
+	if err := conn.AddSet(externalSet(), nil); err != nil {
+		return fmt.Errorf("make set %s: %w", externalSet().Name, err)
 	}
 	conn.AddChain(&nftables.Chain{Name: classesChain, Table: ourTable()})
 	made := map[string]bool{}

@@ -2,6 +2,7 @@ package services
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 
@@ -23,7 +24,7 @@ func (t *Table) Forget(pods []netip.Addr, udpOnly bool) (int, error) {
 		return 0, fmt.Errorf("open a conntrack socket: %w", err)
 	}
 	defer h.Close()
-	f := forgotten{pods: make(map[netip.Addr]struct{}, len(pods)), prefix: t.cfg.Prefix, udpOnly: udpOnly}
+	f := forgotten{pods: make(map[netip.Addr]struct{}, len(pods)), prefix: t.cfg.Prefix, udpOnly: udpOnly, external: t.externals()}
 	for _, a := range pods {
 		f.pods[a] = struct{}{}
 	}
@@ -39,6 +40,17 @@ type forgotten struct {
 	pods    map[netip.Addr]struct{}
 	prefix  netip.Prefix
 	udpOnly bool
+	// external are the addresses of load balancers.
+	external map[netip.Addr]struct{}
+}
+
+func (t *Table) externals() map[netip.Addr]struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.have == nil {
+		return nil
+	}
+	return maps.Clone(t.have.external)
 }
 
 // MatchConntrackFlow implements netlink.CustomConntrackFilter.
@@ -46,7 +58,8 @@ func (f forgotten) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	if f.udpOnly && flow.Forward.Protocol != unix.IPPROTO_UDP {
 		return false
 	}
-	if !f.prefix.Contains(address(flow.Forward.DstIP)) {
+	to := address(flow.Forward.DstIP)
+	if _, external := f.external[to]; !external && !f.prefix.Contains(to) {
 		return false
 	}
 	_, ok := f.pods[address(flow.Reverse.SrcIP)]

@@ -92,6 +92,14 @@ func (t *Table) readSets(have *content) error {
 			return err
 		}
 	}
+	err := t.kernel().Elements(externalSet().Name, func(e nft.Element) {
+		if a, ok := netip.AddrFromSlice(e.Key[:min(addressBytes, len(e.Key))]); ok {
+			have.external[a] = struct{}{}
+		}
+	})
+	if err != nil {
+		return err
+	}
 	return t.kernel().Elements(hairpinSet().Name, func(e nft.Element) {
 		if a, ok := netip.AddrFromSlice(e.Key[:min(addressBytes, len(e.Key))]); ok {
 			have.local[a] = struct{}{}

@@ -48,6 +48,15 @@ func hairpin(a netip.Addr) nftables.SetElement {
 	return nftables.SetElement{Key: append(a.AsSlice(), a.AsSlice()...)}
 }
 
+// externalSet holds the addresses of load balancers.
+func externalSet() *nftables.Set {
+	return &nftables.Set{Table: ourTable(), Name: "external", KeyType: nftables.TypeIP6Addr}
+}
+
+func externalElement(a netip.Addr) nftables.SetElement {
+	return nftables.SetElement{Key: a.AsSlice()}
+}
+
 // Sizes of a key's parts: each takes whole registers of four bytes.
 const (
 	addressBytes = 16

@@ -97,6 +97,17 @@ func (t *Table) SetLocal(pods []netip.Addr) error {
 	return t.change(t.have.diffLocal(pods))
 }
 
+// SetExternal says which addresses are those of load balancers: nothing but a service's
+// ports answers there, and what leaves for a pod elsewhere has to come back by here.
+func (t *Table) SetExternal(list []netip.Addr) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.have == nil {
+		return errUnread
+	}
+	return t.change(t.have.diffExternal(list))
+}
+
 // Sync makes the kernel's table as wanted, whatever it is now.
 func (t *Table) Sync(ctx context.Context, want []service.Forward, local []netip.Addr) error {
 	t.mu.Lock()

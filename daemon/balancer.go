@@ -1,0 +1,110 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"starling.dev/starling/api"
+	"starling.dev/starling/lifecycle"
+	"starling.dev/starling/loops"
+	"starling.dev/starling/netstack/linux"
+	"starling.dev/starling/netstack/relay"
+	"starling.dev/starling/netstack/service"
+)
+
+// balancer answers for the addresses that services have from pools, each on one machine:
+// the first by rendezvous hashing of those that are there. The second watches the first.
+type balancer struct {
+	holder *linux.Holder
+	relay  *relay.Relay
+	pings  *linux.Pinger
+	active bool // something was set that may have to be taken back
+}
+
+// balance brings what this machine does for clients outside of the cluster in step.
+func (f *follower) balance() error {
+	b := &f.balancer
+	if len(f.seen.pools) == 0 && !b.active {
+		return nil
+	}
+	b.active = len(f.seen.pools) > 0
+	var all, mine, watch []netip.Addr
+	var relays []service.Forward
+	for _, s := range f.directory.Services() {
+		if len(s.External) == 0 {
+			continue
+		}
+		candidates := f.candidates(s.Pool)
+		for _, a := range s.External {
+			if a.Is6() {
+				all = append(all, a)
+			}
+			here, first := f.answersFor(a, candidates)
+			if here {
+				mine = append(mine, a)
+			}
+			if first.IsValid() {
+				watch = append(watch, first)
+			}
+		}
+		for _, r := range s.Relays() {
+			if slices.Contains(mine, r.Address) {
+				relays = append(relays, r)
+			}
+		}
+	}
+	b.pings.Watch(watch)
+	b.relay.Set(relays)
+	return errors.Join(f.table.SetExternal(all), b.holder.Set(mine))
+}
+
+// answersFor decides whether this machine answers for an address. If it is the second
+// after another one, that one's address is returned: it is to be watched.
+func (f *follower) answersFor(a netip.Addr, candidates []string) (here bool, first netip.Addr) {
+	ranked := loops.Ranked(a, candidates)
+	switch slices.Index(ranked, f.self) {
+	case 0:
+		return true, netip.Addr{}
+	case 1:
+		m, _ := f.directory.Machine(ranked[0])
+		return m.Address.IsValid() && f.balancer.pings.Lost(m.Address), m.Address
+	}
+	return false, netip.Addr{}
+}
+
+// candidates are the machines that may answer for addresses of a pool: they are there, are
+// not drained, and have the labels that the pool requires.
+func (f *follower) candidates(pool string) (names []string) {
+	i := slices.IndexFunc(f.seen.pools, func(o *lifecycle.Object) bool { return o.Key.Name == pool && !o.Deleted })
+	if i < 0 {
+		return nil
+	}
+	require := f.seen.pools[i].Fields
+	for _, m := range f.seen.machines {
+		if f.seen.silent[m.Key.Name] || m.Fields.String("lifecycle.target") == api.TargetDrained {
+			continue
+		}
+		fits := !slices.ContainsFunc(require.Keys("spec.require"), func(label string) bool {
+			return m.Fields.String(api.Child("spec.labels", label)) != require.String(api.Child("spec.require", label))
+		})
+		if fits {
+			names = append(names, m.Key.Name)
+		}
+	}
+	return names
+}
+
+// state prints what this machine answers for, one line per address.
+func (b *balancer) state() string {
+	var out strings.Builder
+	for _, a := range b.holder.Held() {
+		fmt.Fprintf(&out, "load balancer %s\n", a)
+	}
+	for w, err := range b.relay.Failed() {
+		fmt.Fprintf(&out, "load balancer %s: %v\n", w, err)
+	}
+	return out.String()
+}

@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"starling.dev/starling/api"
+)
+
+// mostUnheld is how long the address of a load balancer may be without a machine.
+const mostUnheld = 5 * time.Second
+
+// A service has addresses of the LAN, IPv6 and IPv4, at which a client that knows nothing of
+// the cluster reaches its pods; one machine answers for them, and when that is lost, another
+// does.
+func TestLoadBalancer(t *testing.T) {
+	c, l := need(t), need(t).lan(t)
+	if err := l.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stranger := clientWithin(func(f func() error) error { return l.Within(guestNumber, f) }, time.Second)
+	six, four := l.Node(1).IPv6.Addr().As16(), l.Node(1).IPv4.Addr().As4()
+	six[15], six[14], four[3], four[2] = 0x10, 0xee, 16, 0xee
+	pool := fmt.Sprintf("kind: Pool\nname: lan\nspec: {prefixes: [\"%s/124\", %s/28]}\n", netip.AddrFrom16(six), netip.AddrFrom4(four))
+	c.remove(t, "pod/web1", "pod/web2", "pod/web3", "service/web", "pool/lan")
+	c.apply(t, 1, "alice", join(pool, web("web1"), web("web2"), web("web3"), service("web", "  pool: lan\n")))
+	for _, name := range []string{"web1", "web2", "web3"} {
+		c.awaitReady(t, 1, name)
+	}
+	s := c.await(t, 1, "service/web", "ready", func(s seen) bool { return s.GetObject().GetVerdict() == "converged" })
+	external := api.Fields(s.GetObject().GetStatus()).Strings("status.external")
+	if len(external) != 2 {
+		t.Fatalf("the service has addresses %v, want one of each family", external)
+	}
+	holders := map[string]int{}
+	for _, address := range external {
+		url := "http://" + netip.AddrPortFrom(netip.MustParseAddr(address), 80).String() + "/"
+		until(t, "a client on the LAN gets an answer from "+url, func() bool {
+			_, err := get(stranger, url)
+			return err == nil
+		})
+		by := map[string]bool{}
+		until(t, "all pods answer at "+url, func() bool {
+			answer, err := get(stranger, url)
+			if err != nil {
+				t.Fatalf("from %s: %v", url, err)
+			}
+			by[answer] = true
+			return len(by) == 3
+		})
+		if _, err := get(stranger, strings.Replace(url, ":80/", ":81/", 1)); err == nil {
+			t.Errorf("a port that the service does not have answers at %s", address)
+		}
+		holders[address] = c.holderOf(t, address)
+	}
+
+	c.whole(t)
+	for _, address := range external {
+		lost := holders[address]
+		url := "http://" + netip.AddrPortFrom(netip.MustParseAddr(address), 80).String() + "/"
+		begin := time.Now()
+		c.laboratory(t, "kill", fmt.Sprint(lost))
+		until(t, "another machine answers for "+address, func() bool {
+			_, err := get(stranger, url)
+			return err == nil
+		})
+		took := time.Since(begin)
+		t.Logf("%s moved within %s", address, took.Round(time.Millisecond))
+		if took > mostUnheld {
+			t.Errorf("%s was without a machine for %s", address, took)
+		}
+		c.laboratory(t, "start", fmt.Sprint(lost))
+		for n := 1; n <= machines; n++ {
+			c.awaitPhase(t, n, fmt.Sprintf("m%d", lost), "ready")
+		}
+		until(t, "the first machine answers again", func() bool { return c.holds(t, lost, address) })
+	}
+}
+
+// holderOf is the one machine that answers for an address.
+func (c *cluster) holderOf(t *testing.T, address string) (holder int) {
+	t.Helper()
+	for n := 1; n <= machines; n++ {
+		if c.holds(t, n, address) {
+			if holder != 0 {
+				t.Errorf("m%d and m%d both answer for %s", holder, n, address)
+			}
+			holder = n
+		}
+	}
+	if holder == 0 {
+		t.Fatalf("no machine answers for %s", address)
+	}
+	return holder
+}
+
+func (c *cluster) holds(t *testing.T, n int, address string) bool {
+	t.Helper()
+	return strings.Contains(c.ask(t, n, "", "status", fmt.Sprintf("machine/m%d", n), "--net").out, "load balancer "+address)
+}
