@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"starling.dev/starling/api"
@@ -32,6 +34,26 @@ func (d *Daemon) runTranslator(ctx context.Context) error {
 		d.untranslated.Store(&err)
 	}
 	return nil
+}
+
+// translationState prints what the NAT64 has done, one line per way.
+func (n serverNetwork) translationState() (string, error) {
+	if why := n.d.untranslated.Load(); why != nil {
+		return fmt.Sprintf("nat64 is not there: %v\n", *why), nil
+	}
+	counts, hook, err := n.d.translator.Fast()
+	if hook == "" {
+		hook = "no hook: all of it by TUN"
+	}
+	text := fmt.Sprintf("nat64 in the kernel (%s): IPv6 %d out %d in, IPv4 %d out %d in", hook, counts.Out6, counts.In6, counts.Out4, counts.In4)
+	if refused := counts.Spoofed + counts.Refused; refused > 0 {
+		text += fmt.Sprintf(", refused %d", refused)
+	}
+	lost := n.d.translator.Lost()
+	for _, reason := range slices.Sorted(maps.Keys(lost)) {
+		text += fmt.Sprintf("\n  lost on the TUN links: %d %s", lost[reason], reason)
+	}
+	return text + "\n", err
 }
 
 // repairNetwork puts back what belongs to the network, but is not the Network's.

@@ -108,7 +108,8 @@ type serverNetwork struct{ d *Daemon }
 func (n serverNetwork) State(ctx context.Context) (string, error) {
 	text, err := n.d.network.State(ctx)
 	tunnels, failed := n.tunnelState()
-	return text + tunnels + n.d.follower.state(), errors.Join(err, failed)
+	translated, lost := n.translationState()
+	return text + translated + tunnels + n.d.follower.state(), errors.Join(err, failed, lost)
 }
 
 func (n serverNetwork) Findings(ctx context.Context) ([]*apiv1.Finding, error) {

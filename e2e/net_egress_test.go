@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -82,6 +83,20 @@ func TestPodReachesAServerWithoutIPv6(t *testing.T) {
 				})
 			}
 		})
+	}
+	c.showsTranslation(t, n)
+}
+
+// showsTranslation: what has been done for the pods of a machine can be seen.
+func (c *cluster) showsTranslation(t *testing.T, n int) {
+	t.Helper()
+	said := c.must(t, 1, "status", fmt.Sprintf("machine/m%d", n), "--net")
+	for _, want := range []string{
+		`nat64 in the kernel \((tcx|clsact)\): IPv6 [1-9]\d* out [1-9]\d* in, IPv4 [1-9]\d* out [1-9]\d* in`, `conntrack [1-9]\d* of \d+ connections`,
+	} {
+		if !regexp.MustCompile(want).MatchString(said) {
+			t.Errorf("the network of m%d does not show %s:\n%s", n, want, said)
+		}
 	}
 }
 

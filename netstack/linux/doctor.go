@@ -14,7 +14,7 @@ import (
 
 // Finding is something on the machine that keeps pods from talking.
 type Finding struct {
-	Check   string // firewall | forwarding | ipv6 | rp_filter | range | networkd | uplink
+	Check   string // firewall | forwarding | ipv6 | rp_filter | range | networkd | uplink | conntrack
 	Problem string // one sentence: what is wrong and where
 	Remedy  string // a command or an action
 }
@@ -41,6 +41,11 @@ func (n *Network) Doctor(ctx context.Context) ([]Finding, error) {
 	found = append(found, n.checkSysctls(uplinks)...)
 	found = append(found, n.checkRange(state)...)
 	found = append(found, n.checkNetworkd()...)
+	connections, err := n.checkConntrack()
+	if err != nil {
+		return found, fmt.Errorf("examine connection tracking: %w", err)
+	}
+	found = append(found, connections...)
 	firewall, err := n.checkFirewall(uplinks)
 	if err != nil {
 		return found, fmt.Errorf("examine the firewall: %w", err)

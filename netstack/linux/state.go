@@ -43,6 +43,11 @@ func (n *Network) State(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("read the network's state: %w", err)
 	}
 	n.printPods(&b, state, proxies)
+	if c, ok, err := n.conntrack(); err != nil {
+		return "", fmt.Errorf("read the network's state: %w", err)
+	} else if ok {
+		fmt.Fprintln(&b, c)
+	}
 	if n.plan != nil {
 		printDifference(&b, have.Lines(), plan.Lines())
 	}
