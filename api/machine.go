@@ -55,6 +55,8 @@ var machineKind = Kind{
 			Doc: "The container runtime and its version."},
 		{Path: "status.runtimes", Type: TypeStrings, Owner: LoopRuntime,
 			Doc: "The OCI runtimes that pods can name in spec.runtime."},
+		{Path: "status.delegated", Type: TypeBool, Owner: LoopInventory,
+			Doc: "Whether a loop called cloud gives the machine's pods their addresses, from what the cloud delegates. Only where the cluster's network is cloud."},
 		{Path: "status.lan", Type: TypeString, Owner: LoopInventory,
 			Doc: "The IPv6 prefix of the machine's LAN, which its pods have their addresses from. Only where the cluster's network is lan."},
 		{Path: "status.prefix", Type: TypeString, Owner: LoopRoutes,

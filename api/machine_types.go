@@ -38,6 +38,7 @@ type MachineStatus struct {
 	Prefix       string
 	Routes       int64
 	WireGuard    MachineWireGuard
+	Delegated    bool
 	Ready        bool
 }
 
@@ -81,6 +82,7 @@ func DecodeMachine(f Fields) (Machine, error) {
 			LAN:          r.str("status.lan"),
 			Prefix:       r.str("status.prefix"),
 			Routes:       r.int("status.routes"),
+			Delegated:    r.bool("status.delegated"),
 			WireGuard: MachineWireGuard{
 				Key: r.str("status.wireguard.key"), Port: r.int("status.wireguard.port"),
 				Device: r.str("status.wireguard.device"), MTU: r.int("status.wireguard.mtu"),

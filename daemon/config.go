@@ -33,8 +33,8 @@ type Config struct {
 	Name string
 	// Cluster is the name of a cluster that begins here. Default: "starling".
 	Cluster string
-	// Network is how pods of a cluster that begins here get their addresses: "routed" or
-	// "lan". Default: routed. Machines that join find it in the cluster.
+	// Network is how pods of a cluster that begins here get their addresses: "routed",
+	// "lan" or "cloud". Default: routed. Machines that join find it in the cluster.
 	Network string
 	// Bind is the address that both ports listen on. Default: all.
 	Bind netip.Addr
@@ -104,9 +104,9 @@ func (c Config) validate() error {
 		return api.Errorf(api.Invalid, "the data directory %q and the socket %q must be absolute paths", c.Data, c.Socket)
 	}
 	switch linux.Mode(c.Network) {
-	case "", linux.Routed, linux.Lan:
+	case "", linux.Routed, linux.Lan, linux.Cloud:
 	default:
-		return api.Errorf(api.Invalid, "network %q: write %s or %s", c.Network, linux.Routed, linux.Lan)
+		return api.Errorf(api.Invalid, "network %q: write %s, %s or %s", c.Network, linux.Routed, linux.Lan, linux.Cloud)
 	}
 	return identity.CheckName(c.Name)
 }

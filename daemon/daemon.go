@@ -102,6 +102,7 @@ func (d *Daemon) buildNetwork(context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("prepare the machine's network: %w", err)
 	}
+	d.facts.delegated = linux.Mode(d.home.log.Genesis().Network) == linux.Cloud
 	if d.isLAN() {
 		d.facts.lan = d.network.LANPrefix
 	}

@@ -55,6 +55,8 @@ type facts struct {
 	version      func(context.Context) (string, error) // of the container runtime
 	// address is the one that others reach this machine at; it may change.
 	address atomic.Pointer[netip.Addr]
+	// delegated: the cluster's network is cloud.
+	delegated bool
 	// lan finds the LAN's prefix; nil in mode routed.
 	lan func() (netip.Prefix, error)
 	// lanKnown is what the inventory last said of it.
@@ -84,6 +86,7 @@ func (f *facts) Probe(context.Context) (loops.MachineFacts, error) {
 		}
 		f.lanKnown.Store(&m.LAN)
 	}
+	m.Delegated = f.delegated
 	if l := f.listening.Load(); l != nil {
 		m.Listening = *l
 	}

@@ -243,6 +243,37 @@ func TestDraw(t *testing.T) {
 	}
 }
 
+// In mode cloud a pod has the address that the cloud's loop says, whatever it had.
+func TestDelegatedAddress(t *testing.T) {
+	c := newFakeCluster()
+	for given, want := range map[string]string{
+		"2001:db8::5": "", "": "no loop called cloud", "10.0.0.1": "no IPv6 address that others can reach", "fe80::1": "no IPv6 address that others can reach", "nonsense": "no IPv6",
+	} {
+		in := inputs(api.Fields{"machine.prefix": `"fd00::a:0:0/96"`, "machine.delegated": "true"})
+		in.Previous = lifecycle.Outputs{"status.address": `"2001:db8::1"`}
+		if given != "" {
+			in.Fields["machine.allocated"] = api.Str(given)
+		}
+		out, err := draw(c, in)
+		switch {
+		case want == "" && (err != nil || out.String("status.address") != given):
+			t.Errorf("%s: got %v, %v", given, out, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: got %v, %v; want an error with %q", given, out, err, want)
+		}
+	}
+	// The pod learns of it only where the machine says that this is the mode.
+	o := podOn("a", "", "")
+	o.Results["cloud:allocate"] = lifecycle.Result{Phase: lifecycle.PhaseDone, Outputs: lifecycle.Outputs{"status.loops.cloud.address": `"2001:db8::5"`}}
+	if f := DerivePod(o, c); f.Has("machine.allocated") || f.Has("machine.delegated") {
+		t.Errorf("in mode routed: %v", f)
+	}
+	c.objects[0].Results["inventory"] = lifecycle.Result{Phase: lifecycle.PhaseDone, Outputs: lifecycle.Outputs{"status.delegated": "true"}}
+	if f := DerivePod(o, c); f.String("machine.allocated") != "2001:db8::5" || !f.Bool("machine.delegated") {
+		t.Errorf("in mode cloud: %v", f)
+	}
+}
+
 func TestAfterExit(t *testing.T) {
 	exit := Exit{Container: "app", Code: 2, LastLines: []string{"one", "two"}}
 	oom, clean := exit, Exit{Container: "app"}

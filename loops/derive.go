@@ -55,6 +55,12 @@ func DerivePod(o *lifecycle.Object, v Surroundings) api.Fields {
 	if p, ok := podPrefix(m); ok {
 		fields["machine.prefix"] = p
 	}
+	if d, ok := m.Field("status.delegated"); ok {
+		fields["machine.delegated"] = d
+		if a, ok := o.Field(cloudAddress); ok {
+			fields["machine.allocated"] = a
+		}
+	}
 	deriveListening(o, m, fields)
 	capacity := m.Select("status.capacity.cpu", "status.capacity.memory")
 	fields["machine.capacity.cpu"] = api.CPU(capacity.CPU("status.capacity.cpu") - m.Fields.CPU("spec.reserve.cpu"))

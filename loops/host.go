@@ -190,6 +190,8 @@ type MachineFacts struct {
 	Address      string // at which the other machines reach this one
 	// LAN is the LAN's /64 that pods have their addresses from; zero in mode routed.
 	LAN netip.Prefix
+	// Delegated: a foreign loop gives pods their addresses, in mode cloud.
+	Delegated bool
 	// Listening names the programs that listen on ports which pods want of a machine.
 	Listening map[uint16]string
 }

@@ -38,7 +38,7 @@ func Inventory() lifecycle.Loop {
 			Reads: []string{"spec.address"},
 			Outputs: []string{
 				"status.capacity", "status.os", "status.kernel", "status.architecture",
-				"status.version", "status.level", "status.address", "status.listening", "status.lan",
+				"status.version", "status.level", "status.address", "status.listening", "status.lan", "status.delegated",
 			},
 			Timeout: 10 * time.Second,
 			Do:      act(probe),
@@ -65,6 +65,9 @@ func probe(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs,
 		"status.version":         api.Str(inv.Version),
 		"status.level":           api.Int(inv.Level),
 		"status.address":         api.Str(address),
+	}
+	if inv.Delegated {
+		out["status.delegated"] = api.Bool(true)
 	}
 	if inv.LAN.IsValid() {
 		out["status.lan"] = api.Str(inv.LAN.String())

@@ -68,7 +68,7 @@ func (f *labFlags) up() *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&f.nodes, "nodes", 3, "how many machines")
-	c.Flags().StringVar(&f.network, "network", "", "where pods have their addresses from: routed or lan (default routed)")
+	c.Flags().StringVar(&f.network, "network", "", "where pods have their addresses from: routed, lan or cloud (default routed)")
 	c.Flags().StringSliceVar(&f.cpu, "cpu", nil, "cores that each machine offers, by number; the last counts for the rest")
 	c.Flags().StringSliceVar(&f.memory, "memory", nil, "memory that each machine offers, by number; the last counts for the rest")
 	c.Flags().BoolVar(&f.wireguard, "wireguard", false, "send what is between the machines through WireGuard")

@@ -26,7 +26,7 @@ func upCommand() *cobra.Command {
 	}
 	f.add(c)
 	c.Flags().StringVar(&f.cfg.Cluster, "cluster", "", "name of a cluster that begins here (default starling)")
-	c.Flags().StringVar(&f.cfg.Network, "network", "", "where pods of a cluster that begins here have their addresses from: routed (each machine's own prefix, routed by the others) or lan (the LAN's own prefix) (default routed)")
+	c.Flags().StringVar(&f.cfg.Network, "network", "", "where pods of a cluster that begins here have their addresses from: routed (each machine's own prefix, routed by the others), lan (the LAN's own prefix), or cloud (what a loop called cloud allocates) (default routed)")
 	return c
 }
 

@@ -21,6 +21,9 @@ const (
 	Routed Mode = "routed"
 	// Lan: addresses of the LAN's own /64; the machine answers neighbour discovery.
 	Lan Mode = "lan"
+	// Cloud: addresses that a foreign loop allocates from what the cloud delegates to the
+	// machine. The other machines route each of them.
+	Cloud Mode = "cloud"
 )
 
 // DefaultIPv4 is the range that the pods of every machine share behind masquerading.
@@ -72,8 +75,8 @@ func (c Config) validate() error {
 
 func (c Config) validatePrefixes() error {
 	switch {
-	case c.Mode != Routed && c.Mode != Lan:
-		return fmt.Errorf("mode %q: use %s or %s", c.Mode, Routed, Lan)
+	case c.Mode != Routed && c.Mode != Lan && c.Mode != Cloud:
+		return fmt.Errorf("mode %q: use %s, %s or %s", c.Mode, Routed, Lan, Cloud)
 	case c.Cluster.Bits() != netstack.ClusterBits || !c.Cluster.Addr().Is6():
 		return fmt.Errorf("cluster prefix %s: it must be an IPv6 /%d", c.Cluster, netstack.ClusterBits)
 	case c.Own.Bits() != netstack.MachineBits || !c.Cluster.Contains(c.Own.Addr()):
