@@ -21,6 +21,7 @@ type engine struct {
 	kinds   map[string]*Kind // one copy of each, for its objects
 	wakes   wakeQueue
 	topics  index
+	asked   index                            // machine name -> objects that have the voters asked about it
 	placed  index                            // machine name -> objects placed on it
 	usage   map[string]lifecycle.Reservation // machine name -> what they reserve
 	// children: the key of a parent -> its children, of whichever incarnation.
@@ -69,6 +70,7 @@ type tracked struct {
 	executor string          // as it was in that era
 	era      uint64
 	topics   []string
+	asks     []string // the machines that it has the voters asked about
 	placed   string
 	reserved lifecycle.Reservation
 	running  map[string]*action
@@ -93,7 +95,7 @@ type try struct {
 func newEngine(c *Core) *engine {
 	return &engine{
 		c: c, objects: map[crdt.Ref]*tracked{}, lists: map[string][]*lifecycle.Object{},
-		kinds: map[string]*Kind{}, topics: index{}, placed: index{}, usage: map[string]lifecycle.Reservation{},
+		kinds: map[string]*Kind{}, topics: index{}, asked: index{}, placed: index{}, usage: map[string]lifecycle.Reservation{},
 		own: map[string]ownKind{}, reg: register(c.cfg.Kinds, nil, api.Builtin(), nil),
 		children: index{}, moved: map[crdt.Ref][4]string{}, members: map[string]string{}, health: map[string]map[string]loops.Health{},
 		feed: feed{base: c.cfg.Seed >> 2}, effects: newEffects(), held: newLedger(), actions: map[uint64]*action{},
@@ -301,6 +303,7 @@ func (e *engine) settle() {
 		e.mark(ref)
 	}
 	e.ensureSelf()
+	e.ask()
 	e.registered()
 	e.c.out.Looked = e.c.out.Looked || len(e.queue) > 0
 	rounds := map[*tracked]int{}
@@ -315,7 +318,9 @@ func (e *engine) settle() {
 			e.wakes.add(e.c.now.Add(time.Second), t.ref)
 			continue
 		}
-		e.evaluate(t)
+		if e.evaluate(t); len(e.queue) == 0 {
+			e.ask()
+		}
 	}
 }
 
@@ -324,7 +329,7 @@ func (e *engine) nextWake() time.Time {
 	if len(e.queue) > 0 {
 		return e.c.now
 	}
-	return e.wakes.next()
+	return earliest(e.wakes.next(), e.nextAsk())
 }
 
 // ensureSelf creates the object that describes this machine, once the log is known

@@ -18,6 +18,7 @@ func (e *engine) evaluate(t *tracked) {
 	e.settleDeclarations(t)
 	if t.life == 0 {
 		e.setTopics(t, nil)
+		e.setAsked(t, nil)
 		return
 	}
 	if !e.concerns(t) {
@@ -44,10 +45,7 @@ func (e *engine) evaluate(t *tracked) {
 	e.tighten(t)
 	topics := append(v.topics, e.objectTopics(loops.Bound(t.snap().Fields))...)
 	e.setTopics(t, append(topics, e.consults(t)...))
-	for _, machine := range append(v.asked, e.silentHolders(t)...) {
-		e.c.askVoters(machine)
-		v.WakeAt(e.c.now.Add(askEvery))
-	}
+	e.setAsked(t, append(v.asked, e.silentHolders(t)...))
 	e.wakeAt(t, earliest(eval.Wake, v.wake, e.startReport(t), e.nextTry(t)))
 }
 
@@ -76,6 +74,7 @@ func (e *engine) concerns(t *tracked) bool {
 // found out when somebody asks.
 func (e *engine) leave(t *tracked) {
 	e.setTopics(t, nil)
+	e.setAsked(t, nil)
 	t.verdict = ""
 	clear(t.queued)
 	if t.gone {

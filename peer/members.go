@@ -151,8 +151,17 @@ func (c *Core) askVoters(name string) {
 		if v != c.self.ID {
 			c.send(v, Ask{Nonce: c.rand(), Machine: id, Epoch: epoch})
 		} else if c.voting.votes(epoch) {
-			r.votes[v] = vote{silent: true, epoch: epoch, at: c.now}
+			c.noteVote(id, v, vote{silent: true, epoch: epoch, at: c.now})
 		}
+	}
+}
+
+// noteVote takes a voter's answer. Objects are looked at again if it decides something.
+func (c *Core) noteVote(id, voter crdt.MachineID, v vote) {
+	before, _, _ := c.silent(id)
+	c.members.get(id, c.now).votes[voter] = v
+	if after, _, _ := c.silent(id); after != before {
+		c.engine.silenceChanged(c.nameOf(id))
 	}
 }
 
@@ -170,6 +179,5 @@ func (c *Core) receiveVote(from crdt.MachineID, m Vote) {
 	if m.Epoch != c.voting.epoch() || !c.voting.lists(from) {
 		return
 	}
-	c.members.get(m.Machine, c.now).votes[from] = vote{silent: m.Silent, epoch: m.Epoch, at: c.now}
-	c.engine.memberChanged(c.nameOf(m.Machine))
+	c.noteVote(m.Machine, from, vote{silent: m.Silent, epoch: m.Epoch, at: c.now})
 }
