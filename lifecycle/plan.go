@@ -49,7 +49,7 @@ func (g *Graph) Plan(before, after *Object, goal string, env Env, view View, der
 	}
 	for _, n := range slices.Backward(g.nodes) {
 		r := p.before.Results[n.name]
-		if made(n, &r) && (!needed.has(n.at) || p.moves(n, &r)) {
+		if (made(n, &r) || owns(n, &r)) && (!needed.has(n.at) || p.moves(n, &r)) {
 			holder := r.Executor
 			if n.step.Where != OnMachine {
 				holder = env.Executor
@@ -58,6 +58,11 @@ func (g *Graph) Plan(before, after *Object, goal string, env Env, view View, der
 		}
 	}
 	return steps
+}
+
+// owns reports whether the step may have children, which go when it is not needed.
+func owns(n *node, r *Result) bool {
+	return n.step != nil && n.step.Children != "" && r.Phase != PhaseNever && r.Phase != PhaseUndone
 }
 
 type planner struct {

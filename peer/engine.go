@@ -125,6 +125,8 @@ func (e *engine) changed(ref crdt.Ref) {
 		e.stale = true
 	case ref.Kind == kindKind && otherSpec(before, t.snap()):
 		e.define(t)
+	case before == nil && e.own[ref.Kind].table.Own && !e.alive(ref.Kind):
+		e.stale = true // an object of a Kind that was deleted: a partition kept them apart
 	}
 	if is := e.routed(t.snap()); e.moved[ref] != is {
 		e.reroute(t, is)

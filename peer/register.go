@@ -93,14 +93,10 @@ func (r *registration) addKind(a applicant, all map[string]ownKind) (why string)
 	}
 	d := own.kind.Graph.Describe()
 	why = own.fault
-	if why == "" && !a.object.Deleted {
-		why = r.checkPlural(name, own.table.Plural)
-	}
-	if why == "" {
-		why = r.checkSteps(name, d.Nodes)
-	}
-	if why == "" {
-		why = r.take(a, d.Claims)
+	if _, there := r.catalog.KindByName(name); !there {
+		why = "" // it was deleted, and so were its objects
+	} else if why == "" {
+		why = r.check(a, name, own.table.Plural, d)
 	}
 	kind := own.kind
 	if why != "" && own.fault == "" {
@@ -110,6 +106,19 @@ func (r *registration) addKind(a applicant, all map[string]ownKind) (why string)
 	c.sign(a)
 	r.kinds[name] = c
 	return why
+}
+
+// check says what of a Kind clashes with what is there already.
+func (r *registration) check(a applicant, name, plural string, d lifecycle.Description) string {
+	if !a.object.Deleted {
+		if why := r.checkPlural(name, plural); why != "" {
+			return why
+		}
+	}
+	if why := r.checkSteps(name, d.Nodes); why != "" {
+		return why
+	}
+	return r.take(a, d.Claims)
 }
 
 // checkPlural refuses a plural that an older kind has as its name or plural.
@@ -158,10 +167,13 @@ func (r *registration) checkChildren(n lifecycle.NodeDescription) string {
 	return ""
 }
 
+// derived are the roots of what is computed from other objects.
+var derived = []string{"machine", "cluster", "children", "scaling", "probed"}
+
 func (r *registration) checkReads(kind, step string, reads, consults []string) string {
 	for _, path := range reads {
-		if !api.Overlap(path, "spec") && !api.Overlap(path, "lifecycle") && !api.Overlap(path, "status") {
-			continue // what is derived stands in no table
+		if root, _, _ := strings.Cut(path, "."); slices.Contains(derived, root) {
+			continue // it stands in no table
 		}
 		if why := r.catalog.CheckPattern(kind, path); why != "" {
 			return fmt.Sprintf("step %s can't read %s: %s", step, path, why)
