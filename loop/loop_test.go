@@ -192,3 +192,44 @@ func TestRefusalEndsTheLoop(t *testing.T) {
 		t.Errorf("the loop ended with %v", err)
 	}
 }
+
+// A step that owns children says all of them, is told how they stand, and may be pending.
+func TestChildren(t *testing.T) {
+	p := &peer{}
+	l := Loop{Name: "site", Steps: []Step{{
+		Name: "serve", Kind: "Website", InKind: true, Children: "Pod",
+		Do: func(_ context.Context, c Call) (Fields, error) {
+			if c.Fields.Bool("spec.broken") {
+				c.Own(0, Fields{"spec.x": "1"})
+				return nil, errors.New("it is broken")
+			}
+			c.Own(1, Fields{"spec.x": "1"})
+			c.Own(0, Fields{"spec.x": "0"})
+			if !c.Children[0].Serving() {
+				return Fields{"status.loops.site.ready": "0"}, Pending("0 of 2 serve")
+			}
+			return Fields{"status.loops.site.at": api.Str(c.Children[0].Address)}, nil
+		},
+	}}}
+	start(t, p.serve(t), l)
+	if d := <-p.declared; len(d.GetSteps()) != 0 {
+		t.Errorf("a step that its Kind defines is declared: %v", d)
+	}
+	call := func(f api.Fields) *apiv1.StepResult {
+		c := callWith(1)
+		c.Step, c.Fields = "serve", f
+		p.calls <- c
+		return <-p.results
+	}
+	r := call(api.Fields{})
+	if !r.GetPending() || !r.GetOwns() || len(r.GetChildren()) != 2 || r.GetChildren()[1].GetFields()["spec.x"] != "1" || r.GetOutputs()["status.loops.site.ready"] != "0" {
+		t.Errorf("while no child serves: %v", r)
+	}
+	r = call(api.Fields{"children.site.0.state": `"serving"`, "children.site.0.address": `"fd00::1"`})
+	if r.GetPending() || r.GetMessage() != "" || !r.GetOwns() || r.GetOutputs()["status.loops.site.at"] != `"fd00::1"` {
+		t.Errorf("when a child serves: %v", r)
+	}
+	if r = call(api.Fields{"spec.broken": "true"}); r.GetOwns() || r.GetMessage() != "it is broken" {
+		t.Errorf("a step that fails changes no child: %v", r)
+	}
+}
