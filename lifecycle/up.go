@@ -94,6 +94,10 @@ func (v *evaluator) runsHere(n *node, s *StepState) bool {
 // has done all that it can do meanwhile: if it refuses the object, or lacks its image,
 // nothing was stopped.
 func (v *evaluator) letGo(n *node, s *StepState) {
+	if v.double(n) {
+		s.State, s.Machine = StateUndoing, v.env.Self
+		return
+	}
 	for i := range n.below.all {
 		m := v.g.nodes[i]
 		if state := v.eval.Steps[i].State; v.held.has(i) || m.earlier&v.held != 0 || state == StateDone || state == StateSkipped {
@@ -104,6 +108,28 @@ func (v *evaluator) letGo(n *node, s *StepState) {
 		return
 	}
 	s.State, s.Machine = StateUndoing, v.env.Self
+}
+
+// double: the machine where the object belongs did everything below n once, in another
+// part of a cluster that was cut, and holds it still. There is nothing more to wait for
+// while the decision where the object is to be is blocked: it would run twice for as long.
+func (v *evaluator) double(n *node) bool {
+	blocked := false
+	for i := range n.below.all {
+		m, s := v.g.nodes[i], &v.eval.Steps[i]
+		switch {
+		case m.step == nil:
+		case m.step.Where == OnMachine:
+			if s.Result.Phase != PhaseDone || s.Result.Executor != v.env.Machine {
+				return false
+			}
+		case s.State == StateBlocked:
+			blocked = true
+		case s.State != StateDone && s.State != StateSkipped:
+			return false
+		}
+	}
+	return blocked
 }
 
 // waits reports whether n must wait: for a requirement that is not done, or for a
