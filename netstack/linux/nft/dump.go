@@ -2,6 +2,8 @@ package nft
 
 import (
 	"fmt"
+	"slices"
+	"syscall"
 
 	"github.com/google/nftables/userdata"
 	"github.com/vishvananda/netlink/nl"
@@ -53,7 +55,7 @@ func (t Table) dump(kind int, attrs []*nl.RtAttr, got func(attributes) error) er
 type attributes map[uint16][]byte
 
 func parse(b []byte) (attributes, error) {
-	list, err := nl.ParseRouteAttr(b)
+	list, err := split(b)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +64,15 @@ func parse(b []byte) (attributes, error) {
 		a[attr.Attr.Type&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER)] = attr.Value
 	}
 	return a, nil
+}
+
+// split cuts attributes apart. The library trusts that the last one is padded to a whole
+// number of words.
+func split(b []byte) ([]syscall.NetlinkRouteAttr, error) {
+	if rest := len(b) % unix.NLA_ALIGNTO; rest != 0 {
+		b = append(slices.Clone(b), make([]byte, unix.NLA_ALIGNTO-rest)...)
+	}
+	return nl.ParseRouteAttr(b)
 }
 
 func text(b []byte) string { return unix.ByteSliceToString(b) }
@@ -92,7 +103,7 @@ func (t Table) Elements(set string, got func(Element)) error {
 		nl.NewRtAttr(unix.NFTA_SET_ELEM_LIST_SET, nl.ZeroTerminated(set)),
 	}
 	err := t.dump(unix.NFT_MSG_GETSETELEM, attrs, func(a attributes) error {
-		list, err := nl.ParseRouteAttr(a[unix.NFTA_SET_ELEM_LIST_ELEMENTS])
+		list, err := split(a[unix.NFTA_SET_ELEM_LIST_ELEMENTS])
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,8 @@ func FuzzReadElement(f *testing.F) {
 	e.AddRtAttr(unix.NFTA_SET_ELEM_DATA, nl.NewRtAttr(unix.NFTA_DATA_VALUE, []byte{5}).Serialize())
 	f.Add(e.Serialize()[unix.SizeofRtAttr:])
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if e, err := readElement(b); err == nil && (!bytes.Contains(b, e.Key) || !bytes.Contains(b, e.Value)) {
+		padded := append(bytes.Clone(b), 0, 0, 0)
+		if e, err := readElement(b); err == nil && (!bytes.Contains(padded, e.Key) || !bytes.Contains(padded, e.Value)) {
 			t.Fatalf("%x reads as %+v", b, e)
 		}
 	})
