@@ -36,6 +36,9 @@ type Config struct {
 	Seed uint64
 	// Warm is how many objects are kept at hand, decoded. Optional: 0 for what suits most.
 	Warm int
+	// Level is the highest level of changes that is folded. Optional: [Level]. What this
+	// peer writes is of level [Level] in any case.
+	Level uint32
 	// HashAt reads the hash of a stored entry, when two logs disagree. Required.
 	HashAt func(crdt.ActorID, uint64) (crdt.ID, bool)
 }

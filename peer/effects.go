@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/lifecycle"
@@ -139,4 +140,17 @@ func (e *engine) strayDue(t *tracked, step *lifecycle.Step) bool {
 	}
 	e.wakes.add(try.next, t.ref)
 	return false
+}
+
+// result tells one register of a step from another. A register that an earlier life of this
+// peer wrote may come back from others after this one has looked at the machine: then it has
+// to look again, since its disk knew another spec.
+type result struct {
+	attempt  uint64
+	finished time.Time
+}
+
+func resultOf(o *lifecycle.Object, step string) result {
+	r := o.Results[step]
+	return result{r.Attempt, r.Finished}
 }

@@ -76,7 +76,7 @@ type tracked struct {
 	running  map[string]*action
 	tries    map[string]*try
 	looked   map[string]time.Time // when steps with an interval were last done here
-	adopted  map[string]bool      // acting steps that this life of the peer has looked at
+	adopted  map[string]result    // acting steps that this life of the peer has looked at, and what came of it
 	queued   map[string]time.Time
 	parent   string          // the key of its parent, as in the index of children
 	again    map[string]bool // steps that are to decide once more

@@ -163,7 +163,8 @@ func (e *engine) adopts(t *tracked, name string) bool {
 		_, held := e.held.byID[t.snap().ID]
 		return t.kind.Reservation != nil && !held
 	}
-	return !t.adopted[name]
+	seen, ok := t.adopted[name]
+	return !ok || seen != resultOf(t.snap(), name)
 }
 
 // blockedRetry is how long a blocked step waits, beyond its backoff, before it is

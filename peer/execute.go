@@ -247,8 +247,8 @@ func (e *engine) actionDone(d ActionDone) {
 		e.undone(a, d.Err, same)
 	case !same || (a.canceled && d.Err != nil):
 	default:
-		put(&t.adopted, a.step.Name, true)
 		e.finish(a, d)
+		put(&t.adopted, a.step.Name, resultOf(t.snap(), a.step.Name))
 	}
 }
 

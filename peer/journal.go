@@ -66,7 +66,7 @@ func (j *journal) clear() (err error) {
 	}
 	owners := j.c.cfg.Ownership.orTables()
 	j.state, err = crdt.NewState(crdt.Config{
-		Level: Level, Owner: owners.Field, StepOwner: owners.Step, SpecOwner: owners.Spec, Parent: api.OwnerParent,
+		Level: max(j.c.cfg.Level, Level), Owner: owners.Field, StepOwner: owners.Step, SpecOwner: owners.Spec, Parent: api.OwnerParent,
 		Permits: j.c.trust.Permits, Open: j.c.cfg.warm(),
 	})
 	j.loading, j.recent, j.since = map[crdt.Ref]bool{}, recent{}, 0

@@ -107,6 +107,11 @@ func (c *Core) Trust() *identity.Snapshot { return c.trust.now }
 // AuthLog is the authorisation log itself: to be read between turns, never kept.
 func (c *Core) AuthLog() *identity.Log { return c.trust.Log }
 
+// Refused tells from which entry on an actor is refused, because it signed two histories.
+func (c *Core) Refused(actor crdt.ActorID) (from uint64, refused bool) {
+	return c.journal.log.Refused(actor)
+}
+
 // Votes tells how many of how many voters, asked lately, find the machine silent.
 func (c *Core) Votes(machine string) (silent, of int) {
 	id, ok := c.idOf(machine)
