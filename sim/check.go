@@ -19,12 +19,14 @@ type checker struct {
 	entries map[crdt.ActorID][]crdt.ID
 	changes map[crdt.ID]said
 	// states holds the state that equal heads must give, and who had it first.
-	states map[peer.Digest]seenState
+	states map[atLevel]seenState
 	// rolls holds the voters of each epoch, as they were first seen.
 	rolls map[uint64][]crdt.MachineID
 	// fences holds the last fencing number of each leased pod, by identity.
 	fences map[string]fenceSeen
 	acks   []*ack
+	// hostile are the actors that sign two histories.
+	hostile map[crdt.ActorID]bool
 	// damages holds when a disk last lost what it held.
 	damages map[*machine]time.Duration
 	// looked holds each machine's copy of an object as it last was.
@@ -59,12 +61,13 @@ type ack struct {
 func newChecker(w *World) *checker {
 	return &checker{
 		w: w, entries: map[crdt.ActorID][]crdt.ID{}, changes: map[crdt.ID]said{},
-		states: map[peer.Digest]seenState{}, rolls: map[uint64][]crdt.MachineID{}, fences: map[string]fenceSeen{}, damages: map[*machine]time.Duration{}, looked: map[lookedAt][]*crdt.Object{}, written: map[crdt.Ref]int{},
+		states: map[atLevel]seenState{}, rolls: map[uint64][]crdt.MachineID{}, hostile: map[crdt.ActorID]bool{}, fences: map[string]fenceSeen{}, damages: map[*machine]time.Duration{}, looked: map[lookedAt][]*crdt.Object{}, written: map[crdt.Ref]int{},
 	}
 }
 
 // turned looks at a peer after a turn that is durable, before its effects leave.
-func (c *checker) turned(m *machine, commit crdt.Commit) {
+func (c *checker) turned(m *machine, r *peer.Ready) {
+	commit := r.Commit
 	if commit.Empty() {
 		return
 	}
@@ -75,6 +78,9 @@ func (c *checker) turned(m *machine, commit crdt.Commit) {
 	}
 	for ref := range touched { // the checks of one object depend on no other
 		c.fields(m, ref)
+	}
+	if r.Rebuild {
+		return // what it holds is no longer what its log says
 	}
 	hash := m.core.StateHash()
 	c.w.trace.note(c.w.now, 't', m.index, 0, uint64(len(commit.Batches)))
@@ -92,9 +98,15 @@ func (c *checker) survived(m *machine, commit crdt.Commit) {
 	}
 }
 
+// atLevel are heads as a program of some level folds them.
+type atLevel struct {
+	heads peer.Digest
+	level uint32
+}
+
 // equal is invariant 1: equal heads give equal states.
 func (c *checker) equal(m *machine, hash crdt.ID) {
-	digest := m.core.Digest()
+	digest := atLevel{m.core.Digest(), m.level}
 	known, ok := c.states[digest]
 	if !ok {
 		c.states[digest] = seenState{hash, m.name}
@@ -115,6 +127,8 @@ func (c *checker) batch(m *machine, b crdt.Batch, touched map[crdt.Ref]bool) {
 	for i, raw := range b.Changes {
 		seq := b.First + uint64(i)
 		switch have := uint64(len(log)); {
+		case c.hostile[b.Actor]:
+			c.change(b.Actor, seq, raw)
 		case seq <= have && log[seq-1] != hashes[i]:
 			c.w.fail(3, "actor %s has two entries %d, as %s sees it", b.Actor, seq, m.name)
 			return
@@ -207,7 +221,7 @@ func owns(author, owner string) bool {
 // refold is invariant 4: the fold depends on no order, and counts nothing twice.
 func (c *checker) refold(m *machine, want crdt.ID) {
 	state, err := crdt.NewState(crdt.Config{
-		Level: peer.Level, Owner: api.OwnerOf, StepOwner: api.StepOwner, SpecOwner: api.SpecOwner, Parent: api.OwnerParent, Permits: m.core.AuthLog().Permits,
+		Level: m.level, Owner: api.OwnerOf, StepOwner: api.StepOwner, SpecOwner: api.SpecOwner, Parent: api.OwnerParent, Permits: m.core.AuthLog().Permits,
 	})
 	if err != nil {
 		c.w.fail(4, "%v", err)
@@ -215,6 +229,9 @@ func (c *checker) refold(m *machine, want crdt.ID) {
 	}
 	var all [][]byte
 	_, _ = m.disk.Batches(func(b crdt.Batch) error {
+		if from, refused := m.core.Refused(b.Actor); refused {
+			b.Changes = b.Changes[:min(uint64(len(b.Changes)), max(from, b.First)-b.First)]
+		}
 		all = append(all, b.Changes...)
 		return nil
 	})

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"starling.dev/starling/api"
@@ -50,6 +51,9 @@ func (c *checker) unrest() string {
 	if len(up) < len(c.w.members()) {
 		return "a peer is down"
 	}
+	if c.w.chores > 0 {
+		return "somebody still has to look who was removed"
+	}
 	for _, m := range up {
 		if d := m.core.Digest(); d != up[0].core.Digest() {
 			return fmt.Sprintf("%s and %s hold different entries", m.name, up[0].name)
@@ -76,12 +80,16 @@ func (c *checker) unsettled(m *machine, o peer.Seen) string {
 	if crashes(o.Object) || o.Eval.Verdict == lifecycle.Converged {
 		return ""
 	}
+	if o.Eval.Silent != "" && len(c.w.broken) > 0 && o.Eval.Verdict == lifecycle.Blocked {
+		return ""
+	}
 	if _, member := m.core.IDOf(o.Object.Key.Name); o.Object.Key.Kind == "Machine" && !member {
 		return "" // what is left of a machine that was removed
 	}
 	for _, s := range o.Eval.Steps {
-		stuck := s.State == lifecycle.StateBlocked || s.State == lifecycle.StateRetrying
-		if stuck && s.Message != "" && o.Eval.Verdict != lifecycle.Progressing {
+		stuck := (s.State == lifecycle.StateBlocked || s.State == lifecycle.StateRetrying) && s.Message != ""
+		silent := s.Code == lifecycle.CodeSilent && len(c.w.broken) > 0
+		if (stuck || silent) && o.Eval.Verdict != lifecycle.Progressing {
 			return ""
 		}
 	}
@@ -121,6 +129,9 @@ func (c *checker) kept() {
 		if len(k.holders) == 0 {
 			c.w.sometimes("an acknowledged change is lost with all its disks")
 			continue
+		}
+		if !slices.ContainsFunc(k.holders, func(m *machine) bool { return !c.w.broken[m] }) {
+			continue // it comes with those that are mended later
 		}
 		for _, m := range c.w.members() {
 			if h, ok := m.disk.Hash(k.actor, k.seq); !ok || h != c.entries[k.actor][k.seq-1] {
@@ -216,6 +227,9 @@ func (c *checker) figures(m *machine) {
 
 // churn is invariant 11 for the log: where all is at rest, nothing is written.
 func (c *checker) churn() {
+	if len(c.w.broken) > 0 {
+		return // whom nobody hears is asked for again and again
+	}
 	for _, o := range c.w.members()[0].core.List("") {
 		if o.Eval.Verdict != lifecycle.Converged || crashes(o.Object) {
 			return // it is tried again now and then, and others may have to follow

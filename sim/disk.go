@@ -114,6 +114,23 @@ func (d *Disk) Restore(n int) error {
 	return nil
 }
 
+// Rot loses the log of an actor from one of its batches on: what a checksum finds
+// damaged can't be read, nor what stands behind it.
+func (d *Disk) Rot(actor crdt.ActorID, batch int) {
+	l := d.durable.logs[actor]
+	l.batches = l.batches[:batch]
+	last := uint64(0)
+	for _, b := range l.batches {
+		last = max(last, b.last)
+	}
+	l.hashes = l.hashes[:last]
+}
+
+// Actors lists the actors whose entries the disk holds.
+func (d *Disk) Actors() []crdt.ActorID {
+	return slices.SortedFunc(maps.Keys(d.durable.logs), crdt.ActorID.Compare)
+}
+
 // clone copies a commit, whose slices belong to the caller.
 func clone(c crdt.Commit) crdt.Commit {
 	batches := make([]crdt.Batch, len(c.Batches))

@@ -41,6 +41,9 @@ func (m *machine) schedule() {
 
 // turn steps the core and carries its Ready out up to the sync.
 func (m *machine) turn() {
+	if m.hold(m.turn) {
+		return
+	}
 	now, n := m.clock(), min(len(m.inbox), turnLimit)
 	m.core.Boot(m.boot())
 	events := m.inbox[:n]
@@ -82,14 +85,20 @@ func (m *machine) commit(r peer.Ready) {
 		m.finish(r)
 		return
 	}
-	m.later(m.w.random.disk.between(50*time.Microsecond, m.w.weather.sync), func() {
-		if err := m.disk.Sync(); err != nil {
-			m.diskFailed(err)
-			return
-		}
-		m.unsound = false // what the start check demanded is durable
-		m.finish(r)
-	})
+	m.later(m.w.random.disk.between(50*time.Microsecond, m.w.weather.sync), func() { m.synced(r) })
+}
+
+// synced is the end of a sync.
+func (m *machine) synced(r peer.Ready) {
+	if m.hold(func() { m.synced(r) }) {
+		return
+	}
+	if err := m.disk.Sync(); err != nil {
+		m.diskFailed(err)
+		return
+	}
+	m.unsound = false // what the start check demanded is durable
+	m.finish(r)
 }
 
 func (m *machine) diskFailed(err error) {
@@ -108,7 +117,7 @@ func (m *machine) restartIfDown() {
 
 // finish lets the effects of a durable turn go.
 func (m *machine) finish(r peer.Ready) {
-	m.w.check.turned(m, r.Commit)
+	m.w.check.turned(m, &r)
 	m.effects(r)
 	m.core.Advance()
 	m.verifier.Update(m.core.Trust())
@@ -189,6 +198,7 @@ func (m *machine) serve(s peer.Serve) {
 			break
 		}
 		for _, raw := range m.disk.ReadRange(r, serveBytes) {
+			raw = m.misread(raw)
 			if size+len(raw) > serveBytes && len(batches) > 0 {
 				m.send(peer.Envelope{To: s.To, Message: peer.Push{Batches: batches, Fresh: s.Fresh}})
 				sent += size
@@ -204,7 +214,7 @@ func (m *machine) serve(s peer.Serve) {
 
 // receive takes a message off the network: decoded and checked, as peer.Loop does.
 func (m *machine) receive(from crdt.MachineID, msg peer.Message) {
-	if m.core == nil {
+	if m.core == nil || m.paused > m.w.now && len(m.inbox) >= backlog {
 		return
 	}
 	if sender, ok := m.verifier.Snapshot().ByID(from); !ok || sender.Removed {

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"starling.dev/starling/api"
-	"starling.dev/starling/crdt"
 	"starling.dev/starling/identity"
 	"starling.dev/starling/peer"
 )
@@ -26,6 +24,13 @@ func (w *World) beginStorm() {
 	w.every(c.jump, r, w.jump)
 	w.every(c.trespass, r, w.trespass)
 	w.every(c.forge, r, w.forge)
+	d := w.random.damage
+	w.every(c.equivocate, d, w.equivocate)
+	w.every(c.malform, d, w.malform)
+	w.every(c.rot, d, w.rot)
+	w.every(c.pause, d, w.pause)
+	w.every(c.upgrade, d, w.upgrade)
+	w.every(c.future, d, w.writeOfTheFuture)
 	w.every(c.join, r, w.join)
 	w.every(c.remove, r, w.remove)
 	w.people.begin()
@@ -36,12 +41,24 @@ func (w *World) endStorm() {
 	w.say("the storm is over")
 	w.faulty = false
 	w.net.heal()
+	w.chooseBroken()
+	w.upgradeAll()
+	w.keepBroken()
 	for _, m := range w.members() {
-		m.disk.full = false
-		m.release()
-		m.start()
+		m.mend()
 	}
-	w.after(10*time.Second, w.removeAgain)
+	w.chores++
+	w.after(10*time.Second, func() {
+		w.chores--
+		w.removeAgain()
+	})
+}
+
+// mend ends what ails a machine.
+func (m *machine) mend() {
+	m.disk.full, m.paused = false, 0
+	m.release()
+	m.start()
 }
 
 // downTime is how long a peer stays down.
@@ -231,59 +248,6 @@ func (w *World) jump() {
 	w.sometimes("a clock jumps")
 }
 
-// trespass has a machine write, in a log of its own making, what no loop of its may.
-func (w *World) trespass() {
-	r := w.random.chaos
-	m := pick(r, w.members())
-	var seen []peer.Seen
-	if m.core == nil {
-		return
-	}
-	if seen = m.core.List("Pod"); len(seen) == 0 {
-		return
-	}
-	o := pick(r, seen)
-	if o.Folded == nil {
-		return
-	}
-	ch := crdt.Change{
-		Object: crdt.Ref(o.Object.Key), Incarnation: o.Folded.ID(), Parents: o.Folded.Heads(),
-		Auth: m.core.AuthLog().Seen(m.id), HLC: uint64(m.clock().UnixMilli()) << 16, Nonce: r.Uint64(), Level: peer.Level, Signer: m.id,
-	}
-	if r.chance(0.5) {
-		ch.Author, ch.Ops = "loop:"+api.LoopScheduler, []crdt.Op{{Kind: crdt.OpSet, Path: "spec.labels.tier", Value: api.Str("stolen")}}
-	} else {
-		ch.Author, ch.Parents = "loop:"+api.LoopImage, nil
-		ch.Ops = []crdt.Op{{Kind: crdt.OpResult, Path: "schedule", Register: &crdt.Register{
-			Attempt: 1 << 40, Phase: crdt.PhaseDone, Executor: m.id, Outputs: map[string]string{"status.machine": api.Str(m.name)},
-		}}}
-	}
-	w.sometimes("a loop trespasses")
-	birth := crdt.Birth{PublicKey: publicOf(m.key), Nonce: r.Uint64()}
-	b := crdt.SignBatch(crdt.Batch{Actor: birth.ActorID(), First: 1, Birth: &birth, Changes: [][]byte{ch.Encode()}}, m.signer())
-	to := pick(r, w.members())
-	w.after(0, func() { to.receive(m.id, peer.Push{Batches: [][]byte{b.Encode()}, Fresh: true}) })
-}
-
-// forge has a machine write into the log of another, which it can't sign for.
-func (w *World) forge() {
-	r := w.random.chaos
-	m, victim := pick(r, w.members()), pick(r, w.members())
-	if m == victim || m.core == nil || victim.disk.durable.high.Actor.IsZero() {
-		return
-	}
-	high := victim.disk.durable.high
-	ch := crdt.Change{
-		Object: crdt.Ref(podKey(r.IntN(podNames))), Author: "user:mallory", HLC: uint64(m.clock().UnixMilli()) << 16,
-		Auth: m.core.AuthLog().Seen(m.id), Nonce: r.Uint64(), Level: peer.Level, Signer: m.id, Ops: []crdt.Op{{Kind: crdt.OpCreate}},
-	}
-	b := crdt.Batch{Actor: high.Actor, First: high.Head.Seq + 1, Prev: high.Head.Hash, Changes: [][]byte{ch.Sign(m.signer()).Encode()}}
-	b = crdt.SignBatch(b, m.signer())
-	w.sometimes("an entry is forged")
-	to := pick(r, w.members())
-	w.after(0, func() { to.receive(m.id, peer.Push{Batches: [][]byte{b.Encode()}, Fresh: true}) })
-}
-
 // join admits one machine more and starts it.
 func (w *World) join() {
 	if len(w.machines) >= 2*w.cfg.Peers+2 || len(w.running()) == 0 {
@@ -298,6 +262,10 @@ func (w *World) join() {
 		}
 		w.sometimes("a machine joins")
 		m := w.addMachine(i, sponsor.core.AuthLog().Since(0))
+		for b := range w.broken {
+			w.net.links[b.index][i].blocks++
+			w.net.links[i][b.index].blocks++
+		}
 		w.after(time.Second, m.start)
 	})
 }

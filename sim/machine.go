@@ -33,6 +33,10 @@ type machine struct {
 	removed bool
 	// powered is false while the whole machine is off, not only its peer.
 	powered bool
+	// paused: until then the peer stands still.
+	paused time.Duration
+	// level is the highest level that its program folds.
+	level uint32
 	// skew is how far its clock is ahead of virtual time.
 	skew time.Duration
 
@@ -52,7 +56,7 @@ type machine struct {
 
 func (w *World) addMachine(i int, records [][]byte) *machine {
 	key := newKey(w.cfg.Seed, machineName(i))
-	m := &machine{w: w, index: i, name: machineName(i), id: identity.IDOf(publicOf(key)), key: key, disk: NewDisk(), powered: true}
+	m := &machine{w: w, index: i, name: machineName(i), id: identity.IDOf(publicOf(key)), key: key, disk: NewDisk(), powered: true, level: peer.Level}
 	m.host = newHost(m)
 	if w.weather.skew > 0 {
 		m.skew = w.random.chaos.between(-w.weather.skew, w.weather.skew)
@@ -134,7 +138,7 @@ func (m *machine) open() error {
 	m.verifier.Update(log.Snapshot())
 	cfg := peer.Config{
 		Self: peer.Machine{ID: m.id, Name: self.Name}, PublicKey: publicOf(m.key), Sign: m.signer(), Key: m.key,
-		Trust: log, Kinds: m.w.kinds, Seed: m.w.random.boot.Uint64(), HashAt: m.disk.Hash,
+		Trust: log, Kinds: m.w.kinds, Seed: m.w.random.boot.Uint64(), HashAt: m.disk.Hash, Level: m.level,
 	}
 	sound := !m.unsound
 	rec := peer.Recovery{Local: m.disk.Local(), AuthRecords: log.Len(), Batches: m.disk.Batches, Checkpoint: m.disk.Checkpoint, Since: m.disk.Since, Sound: func() bool { return sound }, Unswept: !m.w.hooks.unswept}
@@ -228,7 +232,7 @@ func (m *machine) end(survives bool) {
 		m.w.check.survived(m, *pending)
 	}
 	m.life++
-	m.core, m.actions, m.inbox = nil, nil, nil
+	m.core, m.actions, m.inbox, m.paused = nil, nil, nil, 0
 	m.w.people.hungUp(m)
 	m.w.net.changed()
 }

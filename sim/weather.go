@@ -37,6 +37,15 @@ type weather struct {
 
 	forge time.Duration // mean interval between entries in another's name
 
+	equivocate time.Duration // mean interval between logs with two histories
+	malform    time.Duration // mean interval between messages that mean nothing
+	rot        time.Duration // mean interval between logs that lose their end on a disk
+	misread    float64       // batches that a disk reads wrongly
+	pause      time.Duration // mean interval between peers that stand still
+	upgrade    time.Duration // mean interval between machines that get the newer program
+	future     time.Duration // mean interval between changes of the next level
+	minority   bool          // a part stays broken after the storm
+
 	// people
 	edit   time.Duration // mean interval between what people do
 	join   time.Duration
@@ -63,6 +72,20 @@ func drawWeather(s source, calm bool) weather {
 	w.trespass = sometimes(s, 0.5, time.Second, 20*time.Second)
 	w.forge = sometimes(s, 0.3, time.Second, 20*time.Second)
 	return w
+}
+
+// drawDamage has a stream of its own.
+func (w *weather) drawDamage(s source) {
+	w.equivocate = sometimes(s, 0.2, 5*time.Second, 30*time.Second)
+	w.malform = sometimes(s, 0.3, time.Second, 10*time.Second)
+	w.rot = sometimes(s, 0.2, 10*time.Second, 40*time.Second)
+	if s.chance(0.2) {
+		w.misread = 0.1 * s.Float64()
+	}
+	w.pause = sometimes(s, 0.3, 3*time.Second, 30*time.Second)
+	w.upgrade = sometimes(s, 0.2, 2*time.Second, 10*time.Second)
+	w.future = sometimes(s, 0.6, time.Second, 10*time.Second)
+	w.minority = s.chance(0.3)
 }
 
 func (w *weather) drawNetwork(s source) {

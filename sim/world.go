@@ -32,6 +32,12 @@ type World struct {
 	figures  Figures
 	// hooks are where tests plant bugs; all nil in an honest world.
 	hooks hooks
+	// future: a change of the next level was written.
+	future bool
+	// chores counts what people still have to do after the storm.
+	chores int
+	// broken are the machines that stay broken, while the others have to come to rest.
+	broken map[*machine]bool
 	// violation ends the run.
 	violation *Violation
 }
@@ -79,6 +85,9 @@ func newWorld(cfg Config, h hooks) (*World, error) {
 		damage: newSource(cfg.Seed, "damage"),
 	}
 	w.weather = drawWeather(newSource(cfg.Seed, "weather"), cfg.Calm)
+	if !cfg.Calm {
+		w.weather.drawDamage(w.random.damage)
+	}
 	if h.weather != nil {
 		h.weather(&w.weather)
 	}
@@ -145,18 +154,18 @@ func machineName(i int) string { return fmt.Sprintf("m%d", i+1) }
 func (w *World) running() []*machine {
 	var up []*machine
 	for _, m := range w.machines {
-		if m.core != nil && !m.gone {
+		if m.core != nil && !m.gone && !w.broken[m] {
 			up = append(up, m)
 		}
 	}
 	return up
 }
 
-// members lists the machines that were not removed.
+// members lists the machines that were not removed, less those that stay broken.
 func (w *World) members() []*machine {
 	var in []*machine
 	for _, m := range w.machines {
-		if !m.gone {
+		if !m.gone && !w.broken[m] {
 			in = append(in, m)
 		}
 	}
