@@ -18,6 +18,7 @@ const (
 	DataDirInUse        = "DataDirInUse"
 	DataDirNewer        = "DataDirNewer"
 	DiskFull            = "DiskFull"
+	EntriesSpent        = "EntriesSpent"
 	FeedbackSpent       = "FeedbackSpent"
 	ImageNotFound       = "ImageNotFound"
 	ImagePlatform       = "ImagePlatform"
@@ -94,6 +95,7 @@ var codes = []Code{
 	{DataDirInUse, "Another peer is running on the data directory.", "Stop that peer, or give this one another data directory."},
 	{DataDirNewer, "A newer version of the program wrote the data directory.", "Run that version or a later one."},
 	{DiskFull, "The disk that holds the data directory is full.", "Free some space; writing goes on by itself."},
+	{EntriesSpent, "A loop wrote so much about an object that it is held back.", "See with `peer analyze --churn` and `peer events` what makes it change its mind, and settle that with an edit."},
 	{FeedbackSpent, "What stands further down changed a step again and again since the last edit, so that it now waits longer each time.", "Read with `peer events` what the two answer each other, and settle it with an edit."},
 	{ImageNotFound, "The image is neither on the machine nor in its registry.", "Check the reference, or load the image with `peer image load`."},
 	{ImagePlatform, "The image is not made for the machine's architecture.", "Build it for that architecture, or require a label that only fitting machines have."},

@@ -63,6 +63,9 @@ func finish(t *testing.T, cmd *exec.Cmd) answer {
 func (c *cluster) must(t *testing.T, n int, args ...string) string {
 	t.Helper()
 	a := c.ask(t, n, "", args...)
+	if (args[0] == "why" || args[0] == "status") && a.code >= 3 && a.code <= 5 { // that is where the object stands
+		return a.out
+	}
 	if a.code != 0 {
 		t.Fatalf("peer %s at m%d: %v", strings.Join(args, " "), n, a)
 	}

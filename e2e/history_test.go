@@ -140,6 +140,12 @@ func TestHistoryNamesTheAuthors(t *testing.T) {
 	if got := c.must(t, 1, "history", "storied", "--by", "user:b*"); strings.Contains(got, "alice") || !strings.Contains(got, "bob") {
 		t.Errorf("--by user:b* lists\n%s", got)
 	}
+	if got := c.must(t, 2, "history", "--by", "user:*", "--since", "1ms"); strings.Contains(got, "storied") {
+		t.Errorf("--since 1ms lists\n%s", got)
+	}
+	if got := c.must(t, 2, "history", "--by", "user:carol", "--since", "1h", "--diff"); !strings.Contains(got, "pod/storied") || !strings.Contains(got, "(deleted)") {
+		t.Errorf("the cluster's history by user:carol lists\n%s", got)
+	}
 	if got := c.must(t, 1, "history", "--not-by", "loop:*"); strings.Contains(got, "loop:") || !strings.Contains(got, "user:alice") {
 		t.Errorf("--not-by loop:* lists\n%s", got)
 	}
@@ -155,6 +161,9 @@ func TestEventsTellWhatLoopsDid(t *testing.T) {
 	for n := 1; n <= machines; n++ {
 		c.awaitReady(t, n, "eventful")
 		says(t, c.must(t, n, "events", "eventful"), "schedule    done", "admit       done     on "+s.status("machine"), "container   done     on "+s.status("machine"))
+	}
+	if got := c.must(t, 1, "events", "eventful", "--by", "loop:i*", "--by", "loop:readiness", "--not-by", "loop:read*"); !strings.Contains(got, "image ") || strings.Contains(got, "ready ") || strings.Contains(got, "schedule ") {
+		t.Errorf("the events by loop:i* are\n%s", got)
 	}
 	follow, err := c.lab.Client(2).Events(t.Context(), &apiv1.EventsRequest{Key: s.GetObject().GetKey(), Follow: true})
 	if err != nil {

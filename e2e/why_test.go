@@ -114,7 +114,10 @@ func (c *cluster) prove(t *testing.T, w cause) {
 	}
 	pattern := regexp.MustCompile(`(?s)^(` + w.verdicts() + `): ` + regexp.QuoteMeta(keyOf(t, key).String()) + w.says)
 	for _, n := range at {
-		said := c.awaitText(t, n, key, pattern)
+		said, code := c.awaitAnswerOf(t, n, key, pattern)
+		if want := exitCodes[said[:strings.Index(said, ":")]]; code != want {
+			t.Errorf("why %s at m%d ends with %d; for this it should be %d:\n%s", key, n, code, want, said)
+		}
 		if w.step != "" {
 			says(t, said, w.step)
 		}
@@ -159,8 +162,17 @@ func blockedBy(sentence string) *regexp.Regexp {
 // whyOnly matches a sentence wherever it stands in the answer.
 func whyOnly(sentence string) *regexp.Regexp { return regexp.MustCompile(`(?s)` + sentence) }
 
+// exitCodes are those of `peer why`, by its first word.
+var exitCodes = map[string]int{"converged": 0, "progressing": 3, "blocked": 4, "failed": 5}
+
 // awaitText asks `peer why` until its answer matches.
 func (c *cluster) awaitText(t *testing.T, n int, key string, pattern *regexp.Regexp) string {
+	t.Helper()
+	said, _ := c.awaitAnswerOf(t, n, key, pattern)
+	return said
+}
+
+func (c *cluster) awaitAnswerOf(t *testing.T, n int, key string, pattern *regexp.Regexp) (said string, code int) {
 	t.Helper()
 	var a answer
 	deadline := time.Now().Add(patience)
@@ -171,7 +183,7 @@ func (c *cluster) awaitText(t *testing.T, n int, key string, pattern *regexp.Reg
 		}
 		return pattern.MatchString(a.out)
 	})
-	return a.out
+	return a.out, a.code
 }
 
 func TestWhyOfWhatIsWell(t *testing.T) {

@@ -33,6 +33,9 @@ type Env struct {
 	// Feedback is what this peer remembers of a step's runs by feedback. It may be
 	// nil: then feedback is not bounded.
 	Feedback func(step string) Feedback
+	// Entries is what this peer's loop of that name wrote about the object. It may be nil:
+	// then it is not bounded.
+	Entries func(loop string) Entries
 	// Skip reports whether a person said, on the record, to pass the step over: on the
 	// way up it counts as done, on the way down as taken back. It may be nil.
 	Skip func(step string) bool

@@ -31,6 +31,7 @@ type Graph struct {
 	// readers counts who reads: the steps, and what tells generations apart.
 	readers int
 	claims  []Claim
+	budgets map[string]int // of entries, by loop, where one declares its own
 }
 
 // Claim is a resource outside the cluster's objects, and the one loop that may touch
@@ -63,7 +64,7 @@ func (n *node) acts() bool { return n.step != nil && n.step.Do != nil }
 // second owner of a field or of a claim, a requirement that does not exist, a step
 // without a timeout or an action, and a cycle (other than through declared feedback).
 func NewGraph(kind string, targets []Target, loops []Loop) (*Graph, error) {
-	g := &Graph{Kind: kind, index: map[string]*node{}}
+	g := &Graph{Kind: kind, index: map[string]*node{}, budgets: map[string]int{}}
 	for i := range targets {
 		if err := checkName(targets[i].Name); err != nil {
 			return nil, fmt.Errorf("%s: target: %w", kind, err)
@@ -102,6 +103,7 @@ func (g *Graph) addLoop(loops []Loop, i int) error {
 	for _, resource := range l.Claims {
 		g.claims = append(g.claims, Claim{resource, l.Name})
 	}
+	g.budgets[l.Name] = l.Entries
 	for j := range l.Steps {
 		s := &l.Steps[j]
 		if err := checkStep(l, s); err != nil {

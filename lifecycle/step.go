@@ -27,7 +27,10 @@ type Loop struct {
 	// Claims are resources outside the cluster's objects that no other loop may
 	// touch: "nftables:starling", "containerd".
 	Claims []string
-	Steps  []Step
+	// Entries is how many entries the loop may write about one object at once; zero:
+	// [DefaultEntries].
+	Entries int
+	Steps   []Step
 }
 
 // Step is one action of a loop at one place in an object's lifecycle.

@@ -255,6 +255,9 @@ func (v *evaluator) start(n *node, s *StepState, reads [32]byte, again bool) {
 		v.waitFor(s, s.Machine)
 		return
 	}
+	if v.overdrawn(n, s) {
+		return
+	}
 	run := Run{Step: n.step, Reads: reads}
 	if again && n.generation != 0 {
 		run.Feedback, run.Generation = true, v.reads.hash(n.generation, "")

@@ -44,6 +44,7 @@ type engine struct {
 	feed    feed
 	effects *effects
 	held    *ledger
+	entries entryCounts
 	// unswept: the machine may run what this peer knows nothing of.
 	unswept bool
 	actions map[uint64]*action
@@ -98,7 +99,7 @@ func newEngine(c *Core) *engine {
 		kinds: map[string]*Kind{}, topics: index{}, asked: index{}, placed: index{}, usage: map[string]lifecycle.Reservation{},
 		own: map[string]ownKind{}, reg: register(c.cfg.Kinds, nil, api.Builtin(), nil),
 		children: index{}, moved: map[crdt.Ref][4]string{}, members: map[string]string{}, health: map[string]map[string]loops.Health{},
-		feed: feed{base: c.cfg.Seed >> 2}, effects: newEffects(), held: newLedger(), actions: map[uint64]*action{},
+		feed: feed{base: c.cfg.Seed >> 2}, effects: newEffects(), held: newLedger(), entries: entryCounts{}, actions: map[uint64]*action{},
 	}
 }
 

@@ -145,6 +145,7 @@ func (e *engine) env(t *tracked, snap *lifecycle.Object) lifecycle.Env {
 		Adopt:    func(step string) bool { return e.adopts(t, step) },
 		Effects:  func(step string) bool { return e.effects.has(snap.ID, step) },
 	}
+	env.Entries = func(loop string) lifecycle.Entries { return e.entries[ledgerKey{t.ref, loop}] }
 	env.Skip = func(step string) bool { return e.skips(t, snap, step) }
 	env.Looked = func(step string) time.Time { return t.looked[step] }
 	env.Again = func(step string) bool { return t.again[step] }

@@ -163,6 +163,7 @@ func (e *engine) append(t *tracked, step string, reg crdt.Register) {
 		return
 	}
 	delete(t.queued, step)
+	e.entries.note(t.ref, t.kind.Graph.StepOwner(step), e.c.now)
 	e.c.journal.write(crdt.Change{
 		Object: t.ref, Incarnation: o.ID(), Author: "loop:" + t.kind.Graph.StepOwner(step),
 		Ops: []crdt.Op{{Kind: crdt.OpResult, Path: step, Register: &reg}},

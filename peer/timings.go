@@ -30,11 +30,14 @@ type sample struct {
 	waited, worked []time.Duration
 }
 
-// Timings sums up the latest results of each step that this peer knows of, the slowest
-// first: those whose median is the longest.
-func (c *Core) Timings() []Timing {
+// Timings sums up the latest results of each step that this peer knows of, since a time, the
+// slowest first: those whose median is the longest.
+func (c *Core) Timings(since time.Time) []Timing {
 	samples := map[[2]string]*sample{}
 	for _, h := range c.journal.recent.list {
+		if time.UnixMilli(crdt.Millis(h.HLC)).Before(since) {
+			continue
+		}
 		key := [2]string{h.Key.Kind, h.Step}
 		if samples[key] == nil {
 			samples[key] = &sample{Timing: Timing{Kind: h.Key.Kind, Loop: h.Loop, Step: h.Step}}

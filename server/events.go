@@ -47,7 +47,7 @@ func (s *Server) Events(ctx context.Context, req *apiv1.EventsRequest, out *conn
 
 func wanted(h peer.Happened, req *apiv1.EventsRequest) bool {
 	key := keyOf(req.GetKey())
-	if crdt.Millis(h.HLC) < req.GetSinceMs() {
+	if crdt.Millis(h.HLC) < req.GetSinceMs() || !authored("loop:"+h.Loop, req.GetBy(), req.GetNotBy()) {
 		return false
 	}
 	return (key.Name == "" || key == h.Key) && (req.GetLoop() == "" || req.GetLoop() == h.Loop)

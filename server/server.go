@@ -91,6 +91,9 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	path, h := apiv1connect.NewStarlingHandler(s)
 	mux.Handle(path, h)
+	if !s.member {
+		mux.HandleFunc("GET "+MetricsPath, s.metrics)
+	}
 	return mux
 }
 

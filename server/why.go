@@ -62,8 +62,11 @@ func cause(c *peer.Core, s peer.Seen, st lifecycle.StepState) (sentence, fix str
 	case s.Eval.Silent != "":
 		return silent(c, s)
 	case st.State == lifecycle.StateRetrying:
-		return fmt.Sprintf("%s: %s on %s: %s; it is tried again %s (failure %d in a row)",
-			key, st.Step, st.Machine, st.Message, in(st.Until), st.Result.Failures), remedy(st.Code)
+		sentence = fmt.Sprintf("%s: %s on %s: %s; it is tried again %s", key, st.Step, st.Machine, st.Message, in(st.Until))
+		if n := st.Result.Failures; n > 0 {
+			sentence += fmt.Sprintf(" (failure %d in a row)", n)
+		}
+		return sentence, remedy(st.Code)
 	case st.State == lifecycle.StateBlocked:
 		return fmt.Sprintf("%s: %s: %s", key, st.Step, st.Message), remedy(st.Code)
 	case st.State == lifecycle.StateRunning && st.Message != "":

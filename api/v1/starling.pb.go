@@ -894,6 +894,328 @@ func (x *PlanResponse) GetView() *View {
 	return nil
 }
 
+type AnalyzeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SinceMs       int64                  `protobuf:"varint,1,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzeRequest) Reset() {
+	*x = AnalyzeRequest{}
+	mi := &file_starling_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzeRequest) ProtoMessage() {}
+
+func (x *AnalyzeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzeRequest.ProtoReflect.Descriptor instead.
+func (*AnalyzeRequest) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *AnalyzeRequest) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+// StepTiming sums up the attempts at one step that ended, over all objects of its kind.
+type StepTiming struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Kind           string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Loop           string                 `protobuf:"bytes,2,opt,name=loop,proto3" json:"loop,omitempty"`
+	Step           string                 `protobuf:"bytes,3,opt,name=step,proto3" json:"step,omitempty"`
+	Runs           uint32                 `protobuf:"varint,4,opt,name=runs,proto3" json:"runs,omitempty"`
+	Failures       uint32                 `protobuf:"varint,5,opt,name=failures,proto3" json:"failures,omitempty"`
+	WaitedP50Ms    int64                  `protobuf:"varint,6,opt,name=waited_p50_ms,json=waitedP50Ms,proto3" json:"waited_p50_ms,omitempty"`
+	WaitedP99Ms    int64                  `protobuf:"varint,7,opt,name=waited_p99_ms,json=waitedP99Ms,proto3" json:"waited_p99_ms,omitempty"`
+	WorkedP50Ms    int64                  `protobuf:"varint,8,opt,name=worked_p50_ms,json=workedP50Ms,proto3" json:"worked_p50_ms,omitempty"`
+	WorkedP99Ms    int64                  `protobuf:"varint,9,opt,name=worked_p99_ms,json=workedP99Ms,proto3" json:"worked_p99_ms,omitempty"`
+	SlowestMachine string                 `protobuf:"bytes,10,opt,name=slowest_machine,json=slowestMachine,proto3" json:"slowest_machine,omitempty"` // where the longest attempt was
+	SlowestMs      int64                  `protobuf:"varint,11,opt,name=slowest_ms,json=slowestMs,proto3" json:"slowest_ms,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *StepTiming) Reset() {
+	*x = StepTiming{}
+	mi := &file_starling_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepTiming) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepTiming) ProtoMessage() {}
+
+func (x *StepTiming) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepTiming.ProtoReflect.Descriptor instead.
+func (*StepTiming) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *StepTiming) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *StepTiming) GetLoop() string {
+	if x != nil {
+		return x.Loop
+	}
+	return ""
+}
+
+func (x *StepTiming) GetStep() string {
+	if x != nil {
+		return x.Step
+	}
+	return ""
+}
+
+func (x *StepTiming) GetRuns() uint32 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *StepTiming) GetFailures() uint32 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
+}
+
+func (x *StepTiming) GetWaitedP50Ms() int64 {
+	if x != nil {
+		return x.WaitedP50Ms
+	}
+	return 0
+}
+
+func (x *StepTiming) GetWaitedP99Ms() int64 {
+	if x != nil {
+		return x.WaitedP99Ms
+	}
+	return 0
+}
+
+func (x *StepTiming) GetWorkedP50Ms() int64 {
+	if x != nil {
+		return x.WorkedP50Ms
+	}
+	return 0
+}
+
+func (x *StepTiming) GetWorkedP99Ms() int64 {
+	if x != nil {
+		return x.WorkedP99Ms
+	}
+	return 0
+}
+
+func (x *StepTiming) GetSlowestMachine() string {
+	if x != nil {
+		return x.SlowestMachine
+	}
+	return ""
+}
+
+func (x *StepTiming) GetSlowestMs() int64 {
+	if x != nil {
+		return x.SlowestMs
+	}
+	return 0
+}
+
+// LoopChurn is how much one loop wrote.
+type LoopChurn struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Loop          string                 `protobuf:"bytes,1,opt,name=loop,proto3" json:"loop,omitempty"`
+	Entries       uint32                 `protobuf:"varint,2,opt,name=entries,proto3" json:"entries,omitempty"`
+	Objects       uint32                 `protobuf:"varint,3,opt,name=objects,proto3" json:"objects,omitempty"`
+	Worst         *Key                   `protobuf:"bytes,4,opt,name=worst,proto3" json:"worst,omitempty"` // the object that it wrote most about
+	WorstEntries  uint32                 `protobuf:"varint,5,opt,name=worst_entries,json=worstEntries,proto3" json:"worst_entries,omitempty"`
+	Held          uint32                 `protobuf:"varint,6,opt,name=held,proto3" json:"held,omitempty"` // objects about which it is held back at the answering peer
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LoopChurn) Reset() {
+	*x = LoopChurn{}
+	mi := &file_starling_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LoopChurn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LoopChurn) ProtoMessage() {}
+
+func (x *LoopChurn) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LoopChurn.ProtoReflect.Descriptor instead.
+func (*LoopChurn) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *LoopChurn) GetLoop() string {
+	if x != nil {
+		return x.Loop
+	}
+	return ""
+}
+
+func (x *LoopChurn) GetEntries() uint32 {
+	if x != nil {
+		return x.Entries
+	}
+	return 0
+}
+
+func (x *LoopChurn) GetObjects() uint32 {
+	if x != nil {
+		return x.Objects
+	}
+	return 0
+}
+
+func (x *LoopChurn) GetWorst() *Key {
+	if x != nil {
+		return x.Worst
+	}
+	return nil
+}
+
+func (x *LoopChurn) GetWorstEntries() uint32 {
+	if x != nil {
+		return x.WorstEntries
+	}
+	return 0
+}
+
+func (x *LoopChurn) GetHeld() uint32 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+type AnalyzeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Steps         []*StepTiming          `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"`                  // the slowest first
+	Loops         []*LoopChurn           `protobuf:"bytes,2,rep,name=loops,proto3" json:"loops,omitempty"`                  // who wrote most first
+	FromMs        int64                  `protobuf:"varint,3,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"` // the time of the oldest result that counts
+	View          *View                  `protobuf:"bytes,4,opt,name=view,proto3" json:"view,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnalyzeResponse) Reset() {
+	*x = AnalyzeResponse{}
+	mi := &file_starling_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnalyzeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnalyzeResponse) ProtoMessage() {}
+
+func (x *AnalyzeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnalyzeResponse.ProtoReflect.Descriptor instead.
+func (*AnalyzeResponse) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *AnalyzeResponse) GetSteps() []*StepTiming {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+func (x *AnalyzeResponse) GetLoops() []*LoopChurn {
+	if x != nil {
+		return x.Loops
+	}
+	return nil
+}
+
+func (x *AnalyzeResponse) GetFromMs() int64 {
+	if x != nil {
+		return x.FromMs
+	}
+	return 0
+}
+
+func (x *AnalyzeResponse) GetView() *View {
+	if x != nil {
+		return x.View
+	}
+	return nil
+}
+
 type RollbackRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -907,7 +1229,7 @@ type RollbackRequest struct {
 
 func (x *RollbackRequest) Reset() {
 	*x = RollbackRequest{}
-	mi := &file_starling_proto_msgTypes[11]
+	mi := &file_starling_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -919,7 +1241,7 @@ func (x *RollbackRequest) String() string {
 func (*RollbackRequest) ProtoMessage() {}
 
 func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[11]
+	mi := &file_starling_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -932,7 +1254,7 @@ func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackRequest.ProtoReflect.Descriptor instead.
 func (*RollbackRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{11}
+	return file_starling_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RollbackRequest) GetKey() *Key {
@@ -982,7 +1304,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_starling_proto_msgTypes[12]
+	mi := &file_starling_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -994,7 +1316,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[12]
+	mi := &file_starling_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1007,7 +1329,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{12}
+	return file_starling_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetRequest) GetKind() string {
@@ -1057,7 +1379,7 @@ type Object struct {
 
 func (x *Object) Reset() {
 	*x = Object{}
-	mi := &file_starling_proto_msgTypes[13]
+	mi := &file_starling_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1069,7 +1391,7 @@ func (x *Object) String() string {
 func (*Object) ProtoMessage() {}
 
 func (x *Object) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[13]
+	mi := &file_starling_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1082,7 +1404,7 @@ func (x *Object) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Object.ProtoReflect.Descriptor instead.
 func (*Object) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{13}
+	return file_starling_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Object) GetKey() *Key {
@@ -1172,7 +1494,7 @@ type Conflict struct {
 
 func (x *Conflict) Reset() {
 	*x = Conflict{}
-	mi := &file_starling_proto_msgTypes[14]
+	mi := &file_starling_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1184,7 +1506,7 @@ func (x *Conflict) String() string {
 func (*Conflict) ProtoMessage() {}
 
 func (x *Conflict) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[14]
+	mi := &file_starling_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1197,7 +1519,7 @@ func (x *Conflict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conflict.ProtoReflect.Descriptor instead.
 func (*Conflict) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{14}
+	return file_starling_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Conflict) GetPath() string {
@@ -1224,7 +1546,7 @@ type GetResponse struct {
 
 func (x *GetResponse) Reset() {
 	*x = GetResponse{}
-	mi := &file_starling_proto_msgTypes[15]
+	mi := &file_starling_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1236,7 +1558,7 @@ func (x *GetResponse) String() string {
 func (*GetResponse) ProtoMessage() {}
 
 func (x *GetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[15]
+	mi := &file_starling_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1249,7 +1571,7 @@ func (x *GetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResponse.ProtoReflect.Descriptor instead.
 func (*GetResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{15}
+	return file_starling_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetResponse) GetObjects() []*Object {
@@ -1291,7 +1613,7 @@ type StepStatus struct {
 
 func (x *StepStatus) Reset() {
 	*x = StepStatus{}
-	mi := &file_starling_proto_msgTypes[16]
+	mi := &file_starling_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1303,7 +1625,7 @@ func (x *StepStatus) String() string {
 func (*StepStatus) ProtoMessage() {}
 
 func (x *StepStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[16]
+	mi := &file_starling_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1316,7 +1638,7 @@ func (x *StepStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepStatus.ProtoReflect.Descriptor instead.
 func (*StepStatus) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{16}
+	return file_starling_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *StepStatus) GetStep() string {
@@ -1450,7 +1772,7 @@ type ObjectState struct {
 
 func (x *ObjectState) Reset() {
 	*x = ObjectState{}
-	mi := &file_starling_proto_msgTypes[17]
+	mi := &file_starling_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1462,7 +1784,7 @@ func (x *ObjectState) String() string {
 func (*ObjectState) ProtoMessage() {}
 
 func (x *ObjectState) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[17]
+	mi := &file_starling_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1475,7 +1797,7 @@ func (x *ObjectState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectState.ProtoReflect.Descriptor instead.
 func (*ObjectState) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{17}
+	return file_starling_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ObjectState) GetObject() *Object {
@@ -1516,7 +1838,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_starling_proto_msgTypes[18]
+	mi := &file_starling_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1850,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[18]
+	mi := &file_starling_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +1863,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{18}
+	return file_starling_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StatusRequest) GetKey() *Key {
@@ -1570,7 +1892,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_starling_proto_msgTypes[19]
+	mi := &file_starling_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1582,7 +1904,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[19]
+	mi := &file_starling_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1595,7 +1917,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{19}
+	return file_starling_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *StatusResponse) GetObjects() []*ObjectState {
@@ -1635,7 +1957,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_starling_proto_msgTypes[20]
+	mi := &file_starling_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1647,7 +1969,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[20]
+	mi := &file_starling_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1660,7 +1982,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{20}
+	return file_starling_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *WhyRequest) GetKey() *Key {
@@ -1680,7 +2002,7 @@ type WhyLink struct {
 
 func (x *WhyLink) Reset() {
 	*x = WhyLink{}
-	mi := &file_starling_proto_msgTypes[21]
+	mi := &file_starling_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1692,7 +2014,7 @@ func (x *WhyLink) String() string {
 func (*WhyLink) ProtoMessage() {}
 
 func (x *WhyLink) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[21]
+	mi := &file_starling_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1705,7 +2027,7 @@ func (x *WhyLink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyLink.ProtoReflect.Descriptor instead.
 func (*WhyLink) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{21}
+	return file_starling_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WhyLink) GetStep() *StepStatus {
@@ -1736,7 +2058,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_starling_proto_msgTypes[22]
+	mi := &file_starling_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1748,7 +2070,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[22]
+	mi := &file_starling_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1761,7 +2083,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{22}
+	return file_starling_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WhyResponse) GetVerdict() string {
@@ -1816,7 +2138,7 @@ type Fault struct {
 
 func (x *Fault) Reset() {
 	*x = Fault{}
-	mi := &file_starling_proto_msgTypes[23]
+	mi := &file_starling_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +2150,7 @@ func (x *Fault) String() string {
 func (*Fault) ProtoMessage() {}
 
 func (x *Fault) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[23]
+	mi := &file_starling_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +2163,7 @@ func (x *Fault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fault.ProtoReflect.Descriptor instead.
 func (*Fault) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{23}
+	return file_starling_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Fault) GetSentence() string {
@@ -1866,7 +2188,7 @@ type TunnelsRequest struct {
 
 func (x *TunnelsRequest) Reset() {
 	*x = TunnelsRequest{}
-	mi := &file_starling_proto_msgTypes[24]
+	mi := &file_starling_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1878,7 +2200,7 @@ func (x *TunnelsRequest) String() string {
 func (*TunnelsRequest) ProtoMessage() {}
 
 func (x *TunnelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[24]
+	mi := &file_starling_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1891,7 +2213,7 @@ func (x *TunnelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelsRequest.ProtoReflect.Descriptor instead.
 func (*TunnelsRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{24}
+	return file_starling_proto_rawDescGZIP(), []int{28}
 }
 
 type TunnelsResponse struct {
@@ -1905,7 +2227,7 @@ type TunnelsResponse struct {
 
 func (x *TunnelsResponse) Reset() {
 	*x = TunnelsResponse{}
-	mi := &file_starling_proto_msgTypes[25]
+	mi := &file_starling_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +2239,7 @@ func (x *TunnelsResponse) String() string {
 func (*TunnelsResponse) ProtoMessage() {}
 
 func (x *TunnelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[25]
+	mi := &file_starling_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1930,7 +2252,7 @@ func (x *TunnelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelsResponse.ProtoReflect.Descriptor instead.
 func (*TunnelsResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{25}
+	return file_starling_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TunnelsResponse) GetPort() uint32 {
@@ -1970,7 +2292,7 @@ type Tunnel struct {
 
 func (x *Tunnel) Reset() {
 	*x = Tunnel{}
-	mi := &file_starling_proto_msgTypes[26]
+	mi := &file_starling_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1982,7 +2304,7 @@ func (x *Tunnel) String() string {
 func (*Tunnel) ProtoMessage() {}
 
 func (x *Tunnel) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[26]
+	mi := &file_starling_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1995,7 +2317,7 @@ func (x *Tunnel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tunnel.ProtoReflect.Descriptor instead.
 func (*Tunnel) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{26}
+	return file_starling_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Tunnel) GetMachine() string {
@@ -2067,7 +2389,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_starling_proto_msgTypes[27]
+	mi := &file_starling_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2079,7 +2401,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[27]
+	mi := &file_starling_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2092,7 +2414,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{27}
+	return file_starling_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *HistoryRequest) GetKey() *Key {
@@ -2149,7 +2471,7 @@ type HistoryEntry struct {
 
 func (x *HistoryEntry) Reset() {
 	*x = HistoryEntry{}
-	mi := &file_starling_proto_msgTypes[28]
+	mi := &file_starling_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2161,7 +2483,7 @@ func (x *HistoryEntry) String() string {
 func (*HistoryEntry) ProtoMessage() {}
 
 func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[28]
+	mi := &file_starling_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2174,7 +2496,7 @@ func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryEntry.ProtoReflect.Descriptor instead.
 func (*HistoryEntry) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{28}
+	return file_starling_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HistoryEntry) GetKey() *Key {
@@ -2264,7 +2586,7 @@ type HistoryResponse struct {
 
 func (x *HistoryResponse) Reset() {
 	*x = HistoryResponse{}
-	mi := &file_starling_proto_msgTypes[29]
+	mi := &file_starling_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2276,7 +2598,7 @@ func (x *HistoryResponse) String() string {
 func (*HistoryResponse) ProtoMessage() {}
 
 func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[29]
+	mi := &file_starling_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2289,7 +2611,7 @@ func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryResponse.ProtoReflect.Descriptor instead.
 func (*HistoryResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{29}
+	return file_starling_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *HistoryResponse) GetEntries() []*HistoryEntry {
@@ -2312,13 +2634,15 @@ type EventsRequest struct {
 	Follow        bool                   `protobuf:"varint,2,opt,name=follow,proto3" json:"follow,omitempty"`
 	Loop          string                 `protobuf:"bytes,3,opt,name=loop,proto3" json:"loop,omitempty"`
 	SinceMs       int64                  `protobuf:"varint,4,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
+	By            []string               `protobuf:"bytes,5,rep,name=by,proto3" json:"by,omitempty"` // authors, as in HistoryRequest
+	NotBy         []string               `protobuf:"bytes,6,rep,name=not_by,json=notBy,proto3" json:"not_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EventsRequest) Reset() {
 	*x = EventsRequest{}
-	mi := &file_starling_proto_msgTypes[30]
+	mi := &file_starling_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2330,7 +2654,7 @@ func (x *EventsRequest) String() string {
 func (*EventsRequest) ProtoMessage() {}
 
 func (x *EventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[30]
+	mi := &file_starling_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2343,7 +2667,7 @@ func (x *EventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventsRequest.ProtoReflect.Descriptor instead.
 func (*EventsRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{30}
+	return file_starling_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *EventsRequest) GetKey() *Key {
@@ -2374,6 +2698,20 @@ func (x *EventsRequest) GetSinceMs() int64 {
 	return 0
 }
 
+func (x *EventsRequest) GetBy() []string {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *EventsRequest) GetNotBy() []string {
+	if x != nil {
+		return x.NotBy
+	}
+	return nil
+}
+
 type Event struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -2392,7 +2730,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_starling_proto_msgTypes[31]
+	mi := &file_starling_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2404,7 +2742,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[31]
+	mi := &file_starling_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2417,7 +2755,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{31}
+	return file_starling_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Event) GetKey() *Key {
@@ -2501,7 +2839,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_starling_proto_msgTypes[32]
+	mi := &file_starling_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2513,7 +2851,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[32]
+	mi := &file_starling_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2526,7 +2864,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{32}
+	return file_starling_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *WatchRequest) GetKind() string {
@@ -2564,7 +2902,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_starling_proto_msgTypes[33]
+	mi := &file_starling_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2576,7 +2914,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[33]
+	mi := &file_starling_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2589,7 +2927,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{33}
+	return file_starling_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *LogsRequest) GetKey() *Key {
@@ -2645,7 +2983,7 @@ type LogLine struct {
 
 func (x *LogLine) Reset() {
 	*x = LogLine{}
-	mi := &file_starling_proto_msgTypes[34]
+	mi := &file_starling_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2657,7 +2995,7 @@ func (x *LogLine) String() string {
 func (*LogLine) ProtoMessage() {}
 
 func (x *LogLine) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[34]
+	mi := &file_starling_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2670,7 +3008,7 @@ func (x *LogLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLine.ProtoReflect.Descriptor instead.
 func (*LogLine) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{34}
+	return file_starling_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *LogLine) GetTimeNs() int64 {
@@ -2706,7 +3044,7 @@ type ExecInput struct {
 
 func (x *ExecInput) Reset() {
 	*x = ExecInput{}
-	mi := &file_starling_proto_msgTypes[35]
+	mi := &file_starling_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2718,7 +3056,7 @@ func (x *ExecInput) String() string {
 func (*ExecInput) ProtoMessage() {}
 
 func (x *ExecInput) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[35]
+	mi := &file_starling_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2731,7 +3069,7 @@ func (x *ExecInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecInput.ProtoReflect.Descriptor instead.
 func (*ExecInput) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{35}
+	return file_starling_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ExecInput) GetStart() *ExecStart {
@@ -2775,7 +3113,7 @@ type ExecStart struct {
 
 func (x *ExecStart) Reset() {
 	*x = ExecStart{}
-	mi := &file_starling_proto_msgTypes[36]
+	mi := &file_starling_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2787,7 +3125,7 @@ func (x *ExecStart) String() string {
 func (*ExecStart) ProtoMessage() {}
 
 func (x *ExecStart) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[36]
+	mi := &file_starling_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2800,7 +3138,7 @@ func (x *ExecStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecStart.ProtoReflect.Descriptor instead.
 func (*ExecStart) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{36}
+	return file_starling_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ExecStart) GetKey() *Key {
@@ -2850,7 +3188,7 @@ type CopyStart struct {
 
 func (x *CopyStart) Reset() {
 	*x = CopyStart{}
-	mi := &file_starling_proto_msgTypes[37]
+	mi := &file_starling_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2862,7 +3200,7 @@ func (x *CopyStart) String() string {
 func (*CopyStart) ProtoMessage() {}
 
 func (x *CopyStart) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[37]
+	mi := &file_starling_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2875,7 +3213,7 @@ func (x *CopyStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyStart.ProtoReflect.Descriptor instead.
 func (*CopyStart) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{37}
+	return file_starling_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CopyStart) GetKey() *Key {
@@ -2916,7 +3254,7 @@ type CopyData struct {
 
 func (x *CopyData) Reset() {
 	*x = CopyData{}
-	mi := &file_starling_proto_msgTypes[38]
+	mi := &file_starling_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2928,7 +3266,7 @@ func (x *CopyData) String() string {
 func (*CopyData) ProtoMessage() {}
 
 func (x *CopyData) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[38]
+	mi := &file_starling_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2941,7 +3279,7 @@ func (x *CopyData) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyData.ProtoReflect.Descriptor instead.
 func (*CopyData) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{38}
+	return file_starling_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CopyData) GetStart() *CopyStart {
@@ -2968,7 +3306,7 @@ type TerminalSize struct {
 
 func (x *TerminalSize) Reset() {
 	*x = TerminalSize{}
-	mi := &file_starling_proto_msgTypes[39]
+	mi := &file_starling_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2980,7 +3318,7 @@ func (x *TerminalSize) String() string {
 func (*TerminalSize) ProtoMessage() {}
 
 func (x *TerminalSize) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[39]
+	mi := &file_starling_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2993,7 +3331,7 @@ func (x *TerminalSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminalSize.ProtoReflect.Descriptor instead.
 func (*TerminalSize) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{39}
+	return file_starling_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TerminalSize) GetWidth() uint32 {
@@ -3022,7 +3360,7 @@ type ExecOutput struct {
 
 func (x *ExecOutput) Reset() {
 	*x = ExecOutput{}
-	mi := &file_starling_proto_msgTypes[40]
+	mi := &file_starling_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3034,7 +3372,7 @@ func (x *ExecOutput) String() string {
 func (*ExecOutput) ProtoMessage() {}
 
 func (x *ExecOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[40]
+	mi := &file_starling_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3047,7 +3385,7 @@ func (x *ExecOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecOutput.ProtoReflect.Descriptor instead.
 func (*ExecOutput) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{40}
+	return file_starling_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ExecOutput) GetStdout() []byte {
@@ -3090,7 +3428,7 @@ type ForwardData struct {
 
 func (x *ForwardData) Reset() {
 	*x = ForwardData{}
-	mi := &file_starling_proto_msgTypes[41]
+	mi := &file_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3102,7 +3440,7 @@ func (x *ForwardData) String() string {
 func (*ForwardData) ProtoMessage() {}
 
 func (x *ForwardData) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[41]
+	mi := &file_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3115,7 +3453,7 @@ func (x *ForwardData) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardData.ProtoReflect.Descriptor instead.
 func (*ForwardData) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{41}
+	return file_starling_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ForwardData) GetKey() *Key {
@@ -3154,7 +3492,7 @@ type MachinesRequest struct {
 
 func (x *MachinesRequest) Reset() {
 	*x = MachinesRequest{}
-	mi := &file_starling_proto_msgTypes[42]
+	mi := &file_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3166,7 +3504,7 @@ func (x *MachinesRequest) String() string {
 func (*MachinesRequest) ProtoMessage() {}
 
 func (x *MachinesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[42]
+	mi := &file_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3179,7 +3517,7 @@ func (x *MachinesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MachinesRequest.ProtoReflect.Descriptor instead.
 func (*MachinesRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{42}
+	return file_starling_proto_rawDescGZIP(), []int{46}
 }
 
 type MachineInfo struct {
@@ -3207,7 +3545,7 @@ type MachineInfo struct {
 
 func (x *MachineInfo) Reset() {
 	*x = MachineInfo{}
-	mi := &file_starling_proto_msgTypes[43]
+	mi := &file_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3219,7 +3557,7 @@ func (x *MachineInfo) String() string {
 func (*MachineInfo) ProtoMessage() {}
 
 func (x *MachineInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[43]
+	mi := &file_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3232,7 +3570,7 @@ func (x *MachineInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MachineInfo.ProtoReflect.Descriptor instead.
 func (*MachineInfo) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{43}
+	return file_starling_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *MachineInfo) GetName() string {
@@ -3365,7 +3703,7 @@ type MachinesResponse struct {
 
 func (x *MachinesResponse) Reset() {
 	*x = MachinesResponse{}
-	mi := &file_starling_proto_msgTypes[44]
+	mi := &file_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3377,7 +3715,7 @@ func (x *MachinesResponse) String() string {
 func (*MachinesResponse) ProtoMessage() {}
 
 func (x *MachinesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[44]
+	mi := &file_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3390,7 +3728,7 @@ func (x *MachinesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MachinesResponse.ProtoReflect.Descriptor instead.
 func (*MachinesResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{44}
+	return file_starling_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *MachinesResponse) GetMachines() []*MachineInfo {
@@ -3424,7 +3762,7 @@ type InviteRequest struct {
 
 func (x *InviteRequest) Reset() {
 	*x = InviteRequest{}
-	mi := &file_starling_proto_msgTypes[45]
+	mi := &file_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3436,7 +3774,7 @@ func (x *InviteRequest) String() string {
 func (*InviteRequest) ProtoMessage() {}
 
 func (x *InviteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[45]
+	mi := &file_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3449,7 +3787,7 @@ func (x *InviteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteRequest.ProtoReflect.Descriptor instead.
 func (*InviteRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{45}
+	return file_starling_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *InviteRequest) GetTtlMs() int64 {
@@ -3477,7 +3815,7 @@ type InviteResponse struct {
 
 func (x *InviteResponse) Reset() {
 	*x = InviteResponse{}
-	mi := &file_starling_proto_msgTypes[46]
+	mi := &file_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3489,7 +3827,7 @@ func (x *InviteResponse) String() string {
 func (*InviteResponse) ProtoMessage() {}
 
 func (x *InviteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[46]
+	mi := &file_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3502,7 +3840,7 @@ func (x *InviteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteResponse.ProtoReflect.Descriptor instead.
 func (*InviteResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{46}
+	return file_starling_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *InviteResponse) GetToken() string {
@@ -3537,7 +3875,7 @@ type RemoveMachineRequest struct {
 
 func (x *RemoveMachineRequest) Reset() {
 	*x = RemoveMachineRequest{}
-	mi := &file_starling_proto_msgTypes[47]
+	mi := &file_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3549,7 +3887,7 @@ func (x *RemoveMachineRequest) String() string {
 func (*RemoveMachineRequest) ProtoMessage() {}
 
 func (x *RemoveMachineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[47]
+	mi := &file_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3562,7 +3900,7 @@ func (x *RemoveMachineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMachineRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMachineRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{47}
+	return file_starling_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RemoveMachineRequest) GetName() string {
@@ -3595,7 +3933,7 @@ type RemoveMachineResponse struct {
 
 func (x *RemoveMachineResponse) Reset() {
 	*x = RemoveMachineResponse{}
-	mi := &file_starling_proto_msgTypes[48]
+	mi := &file_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3607,7 +3945,7 @@ func (x *RemoveMachineResponse) String() string {
 func (*RemoveMachineResponse) ProtoMessage() {}
 
 func (x *RemoveMachineResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[48]
+	mi := &file_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3620,7 +3958,7 @@ func (x *RemoveMachineResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMachineResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMachineResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{48}
+	return file_starling_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RemoveMachineResponse) GetView() *View {
@@ -3639,7 +3977,7 @@ type ImageChunk struct {
 
 func (x *ImageChunk) Reset() {
 	*x = ImageChunk{}
-	mi := &file_starling_proto_msgTypes[49]
+	mi := &file_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3651,7 +3989,7 @@ func (x *ImageChunk) String() string {
 func (*ImageChunk) ProtoMessage() {}
 
 func (x *ImageChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[49]
+	mi := &file_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3664,7 +4002,7 @@ func (x *ImageChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageChunk.ProtoReflect.Descriptor instead.
 func (*ImageChunk) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{49}
+	return file_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ImageChunk) GetData() []byte {
@@ -3683,7 +4021,7 @@ type ExportImageRequest struct {
 
 func (x *ExportImageRequest) Reset() {
 	*x = ExportImageRequest{}
-	mi := &file_starling_proto_msgTypes[50]
+	mi := &file_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3695,7 +4033,7 @@ func (x *ExportImageRequest) String() string {
 func (*ExportImageRequest) ProtoMessage() {}
 
 func (x *ExportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[50]
+	mi := &file_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3708,7 +4046,7 @@ func (x *ExportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportImageRequest.ProtoReflect.Descriptor instead.
 func (*ExportImageRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{50}
+	return file_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ExportImageRequest) GetRef() string {
@@ -3727,7 +4065,7 @@ type RemoveImagesRequest struct {
 
 func (x *RemoveImagesRequest) Reset() {
 	*x = RemoveImagesRequest{}
-	mi := &file_starling_proto_msgTypes[51]
+	mi := &file_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3739,7 +4077,7 @@ func (x *RemoveImagesRequest) String() string {
 func (*RemoveImagesRequest) ProtoMessage() {}
 
 func (x *RemoveImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[51]
+	mi := &file_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3752,7 +4090,7 @@ func (x *RemoveImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveImagesRequest.ProtoReflect.Descriptor instead.
 func (*RemoveImagesRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{51}
+	return file_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RemoveImagesRequest) GetRefs() []string {
@@ -3770,7 +4108,7 @@ type ImagesRequest struct {
 
 func (x *ImagesRequest) Reset() {
 	*x = ImagesRequest{}
-	mi := &file_starling_proto_msgTypes[52]
+	mi := &file_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3782,7 +4120,7 @@ func (x *ImagesRequest) String() string {
 func (*ImagesRequest) ProtoMessage() {}
 
 func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[52]
+	mi := &file_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3795,7 +4133,7 @@ func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesRequest.ProtoReflect.Descriptor instead.
 func (*ImagesRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{52}
+	return file_starling_proto_rawDescGZIP(), []int{56}
 }
 
 type Image struct {
@@ -3810,7 +4148,7 @@ type Image struct {
 
 func (x *Image) Reset() {
 	*x = Image{}
-	mi := &file_starling_proto_msgTypes[53]
+	mi := &file_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3822,7 +4160,7 @@ func (x *Image) String() string {
 func (*Image) ProtoMessage() {}
 
 func (x *Image) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[53]
+	mi := &file_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3835,7 +4173,7 @@ func (x *Image) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Image.ProtoReflect.Descriptor instead.
 func (*Image) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{53}
+	return file_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Image) GetName() string {
@@ -3876,7 +4214,7 @@ type ImagesResponse struct {
 
 func (x *ImagesResponse) Reset() {
 	*x = ImagesResponse{}
-	mi := &file_starling_proto_msgTypes[54]
+	mi := &file_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3888,7 +4226,7 @@ func (x *ImagesResponse) String() string {
 func (*ImagesResponse) ProtoMessage() {}
 
 func (x *ImagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[54]
+	mi := &file_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3901,7 +4239,7 @@ func (x *ImagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesResponse.ProtoReflect.Descriptor instead.
 func (*ImagesResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{54}
+	return file_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ImagesResponse) GetImages() []*Image {
@@ -3927,7 +4265,7 @@ type TopRequest struct {
 
 func (x *TopRequest) Reset() {
 	*x = TopRequest{}
-	mi := &file_starling_proto_msgTypes[55]
+	mi := &file_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3939,7 +4277,7 @@ func (x *TopRequest) String() string {
 func (*TopRequest) ProtoMessage() {}
 
 func (x *TopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[55]
+	mi := &file_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3952,7 +4290,7 @@ func (x *TopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopRequest.ProtoReflect.Descriptor instead.
 func (*TopRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{55}
+	return file_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *TopRequest) GetWindowMs() int64 {
@@ -3978,7 +4316,7 @@ type ContainerUsage struct {
 
 func (x *ContainerUsage) Reset() {
 	*x = ContainerUsage{}
-	mi := &file_starling_proto_msgTypes[56]
+	mi := &file_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3990,7 +4328,7 @@ func (x *ContainerUsage) String() string {
 func (*ContainerUsage) ProtoMessage() {}
 
 func (x *ContainerUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[56]
+	mi := &file_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4003,7 +4341,7 @@ func (x *ContainerUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainerUsage.ProtoReflect.Descriptor instead.
 func (*ContainerUsage) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{56}
+	return file_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ContainerUsage) GetKey() *Key {
@@ -4065,7 +4403,7 @@ type TopResponse struct {
 
 func (x *TopResponse) Reset() {
 	*x = TopResponse{}
-	mi := &file_starling_proto_msgTypes[57]
+	mi := &file_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4077,7 +4415,7 @@ func (x *TopResponse) String() string {
 func (*TopResponse) ProtoMessage() {}
 
 func (x *TopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[57]
+	mi := &file_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4090,7 +4428,7 @@ func (x *TopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopResponse.ProtoReflect.Descriptor instead.
 func (*TopResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{57}
+	return file_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *TopResponse) GetContainers() []*ContainerUsage {
@@ -4115,7 +4453,7 @@ type DoctorRequest struct {
 
 func (x *DoctorRequest) Reset() {
 	*x = DoctorRequest{}
-	mi := &file_starling_proto_msgTypes[58]
+	mi := &file_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4127,7 +4465,7 @@ func (x *DoctorRequest) String() string {
 func (*DoctorRequest) ProtoMessage() {}
 
 func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[58]
+	mi := &file_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4140,7 +4478,7 @@ func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorRequest.ProtoReflect.Descriptor instead.
 func (*DoctorRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{58}
+	return file_starling_proto_rawDescGZIP(), []int{62}
 }
 
 type Finding struct {
@@ -4154,7 +4492,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_starling_proto_msgTypes[59]
+	mi := &file_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4166,7 +4504,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[59]
+	mi := &file_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4179,7 +4517,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{59}
+	return file_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Finding) GetWhat() string {
@@ -4213,7 +4551,7 @@ type DoctorResponse struct {
 
 func (x *DoctorResponse) Reset() {
 	*x = DoctorResponse{}
-	mi := &file_starling_proto_msgTypes[60]
+	mi := &file_starling_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4225,7 +4563,7 @@ func (x *DoctorResponse) String() string {
 func (*DoctorResponse) ProtoMessage() {}
 
 func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[60]
+	mi := &file_starling_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4238,7 +4576,7 @@ func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorResponse.ProtoReflect.Descriptor instead.
 func (*DoctorResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{60}
+	return file_starling_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *DoctorResponse) GetFindings() []*Finding {
@@ -4263,7 +4601,7 @@ type DebugRequest struct {
 
 func (x *DebugRequest) Reset() {
 	*x = DebugRequest{}
-	mi := &file_starling_proto_msgTypes[61]
+	mi := &file_starling_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4275,7 +4613,7 @@ func (x *DebugRequest) String() string {
 func (*DebugRequest) ProtoMessage() {}
 
 func (x *DebugRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[61]
+	mi := &file_starling_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4288,7 +4626,7 @@ func (x *DebugRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugRequest.ProtoReflect.Descriptor instead.
 func (*DebugRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{61}
+	return file_starling_proto_rawDescGZIP(), []int{65}
 }
 
 type DebugResponse struct {
@@ -4302,7 +4640,7 @@ type DebugResponse struct {
 
 func (x *DebugResponse) Reset() {
 	*x = DebugResponse{}
-	mi := &file_starling_proto_msgTypes[62]
+	mi := &file_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4314,7 +4652,7 @@ func (x *DebugResponse) String() string {
 func (*DebugResponse) ProtoMessage() {}
 
 func (x *DebugResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[62]
+	mi := &file_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4327,7 +4665,7 @@ func (x *DebugResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugResponse.ProtoReflect.Descriptor instead.
 func (*DebugResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{62}
+	return file_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *DebugResponse) GetStateHash() string {
@@ -4361,7 +4699,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_starling_proto_msgTypes[63]
+	mi := &file_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4373,7 +4711,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[63]
+	mi := &file_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4386,7 +4724,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{63}
+	return file_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *AttachRequest) GetLoop() string {
@@ -4430,7 +4768,7 @@ type LoopStep struct {
 
 func (x *LoopStep) Reset() {
 	*x = LoopStep{}
-	mi := &file_starling_proto_msgTypes[64]
+	mi := &file_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4442,7 +4780,7 @@ func (x *LoopStep) String() string {
 func (*LoopStep) ProtoMessage() {}
 
 func (x *LoopStep) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[64]
+	mi := &file_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4455,7 +4793,7 @@ func (x *LoopStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoopStep.ProtoReflect.Descriptor instead.
 func (*LoopStep) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{64}
+	return file_starling_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *LoopStep) GetName() string {
@@ -4607,7 +4945,7 @@ type StepCall struct {
 
 func (x *StepCall) Reset() {
 	*x = StepCall{}
-	mi := &file_starling_proto_msgTypes[65]
+	mi := &file_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4619,7 +4957,7 @@ func (x *StepCall) String() string {
 func (*StepCall) ProtoMessage() {}
 
 func (x *StepCall) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[65]
+	mi := &file_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4632,7 +4970,7 @@ func (x *StepCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepCall.ProtoReflect.Descriptor instead.
 func (*StepCall) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{65}
+	return file_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *StepCall) GetSession() string {
@@ -4743,7 +5081,7 @@ type StepResult struct {
 
 func (x *StepResult) Reset() {
 	*x = StepResult{}
-	mi := &file_starling_proto_msgTypes[66]
+	mi := &file_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4755,7 +5093,7 @@ func (x *StepResult) String() string {
 func (*StepResult) ProtoMessage() {}
 
 func (x *StepResult) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[66]
+	mi := &file_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4768,7 +5106,7 @@ func (x *StepResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepResult.ProtoReflect.Descriptor instead.
 func (*StepResult) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{66}
+	return file_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *StepResult) GetSession() string {
@@ -4845,7 +5183,7 @@ type ChildSpec struct {
 
 func (x *ChildSpec) Reset() {
 	*x = ChildSpec{}
-	mi := &file_starling_proto_msgTypes[67]
+	mi := &file_starling_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4857,7 +5195,7 @@ func (x *ChildSpec) String() string {
 func (*ChildSpec) ProtoMessage() {}
 
 func (x *ChildSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[67]
+	mi := &file_starling_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4870,7 +5208,7 @@ func (x *ChildSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChildSpec.ProtoReflect.Descriptor instead.
 func (*ChildSpec) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{67}
+	return file_starling_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ChildSpec) GetSlot() uint32 {
@@ -4895,7 +5233,7 @@ type FinishResponse struct {
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_starling_proto_msgTypes[68]
+	mi := &file_starling_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4907,7 +5245,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[68]
+	mi := &file_starling_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4920,7 +5258,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{68}
+	return file_starling_proto_rawDescGZIP(), []int{72}
 }
 
 type VerifyRequest struct {
@@ -4933,7 +5271,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_starling_proto_msgTypes[69]
+	mi := &file_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4945,7 +5283,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[69]
+	mi := &file_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4958,7 +5296,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{69}
+	return file_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *VerifyRequest) GetKind() string {
@@ -4987,7 +5325,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_starling_proto_msgTypes[70]
+	mi := &file_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4999,7 +5337,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[70]
+	mi := &file_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5012,7 +5350,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{70}
+	return file_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *VerifyResponse) GetProof() string {
@@ -5120,7 +5458,36 @@ const file_starling_proto_rawDesc = "" +
 	"\bconcerns\x18\t \x03(\tR\bconcerns\"h\n" +
 	"\fPlanResponse\x121\n" +
 	"\aobjects\x18\x01 \x03(\v2\x17.starling.v1.ObjectPlanR\aobjects\x12%\n" +
-	"\x04view\x18\x02 \x01(\v2\x11.starling.v1.ViewR\x04view\"\x96\x01\n" +
+	"\x04view\x18\x02 \x01(\v2\x11.starling.v1.ViewR\x04view\"+\n" +
+	"\x0eAnalyzeRequest\x12\x19\n" +
+	"\bsince_ms\x18\x01 \x01(\x03R\asinceMs\"\xd0\x02\n" +
+	"\n" +
+	"StepTiming\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04loop\x18\x02 \x01(\tR\x04loop\x12\x12\n" +
+	"\x04step\x18\x03 \x01(\tR\x04step\x12\x12\n" +
+	"\x04runs\x18\x04 \x01(\rR\x04runs\x12\x1a\n" +
+	"\bfailures\x18\x05 \x01(\rR\bfailures\x12\"\n" +
+	"\rwaited_p50_ms\x18\x06 \x01(\x03R\vwaitedP50Ms\x12\"\n" +
+	"\rwaited_p99_ms\x18\a \x01(\x03R\vwaitedP99Ms\x12\"\n" +
+	"\rworked_p50_ms\x18\b \x01(\x03R\vworkedP50Ms\x12\"\n" +
+	"\rworked_p99_ms\x18\t \x01(\x03R\vworkedP99Ms\x12'\n" +
+	"\x0fslowest_machine\x18\n" +
+	" \x01(\tR\x0eslowestMachine\x12\x1d\n" +
+	"\n" +
+	"slowest_ms\x18\v \x01(\x03R\tslowestMs\"\xb4\x01\n" +
+	"\tLoopChurn\x12\x12\n" +
+	"\x04loop\x18\x01 \x01(\tR\x04loop\x12\x18\n" +
+	"\aentries\x18\x02 \x01(\rR\aentries\x12\x18\n" +
+	"\aobjects\x18\x03 \x01(\rR\aobjects\x12&\n" +
+	"\x05worst\x18\x04 \x01(\v2\x10.starling.v1.KeyR\x05worst\x12#\n" +
+	"\rworst_entries\x18\x05 \x01(\rR\fworstEntries\x12\x12\n" +
+	"\x04held\x18\x06 \x01(\rR\x04held\"\xae\x01\n" +
+	"\x0fAnalyzeResponse\x12-\n" +
+	"\x05steps\x18\x01 \x03(\v2\x17.starling.v1.StepTimingR\x05steps\x12,\n" +
+	"\x05loops\x18\x02 \x03(\v2\x16.starling.v1.LoopChurnR\x05loops\x12\x17\n" +
+	"\afrom_ms\x18\x03 \x01(\x03R\x06fromMs\x12%\n" +
+	"\x04view\x18\x04 \x01(\v2\x11.starling.v1.ViewR\x04view\"\x96\x01\n" +
 	"\x0fRollbackRequest\x12\"\n" +
 	"\x03key\x18\x01 \x01(\v2\x10.starling.v1.KeyR\x03key\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12\x1d\n" +
@@ -5249,12 +5616,14 @@ const file_starling_proto_rawDesc = "" +
 	"\acurrent\x18\v \x01(\bR\acurrent\"m\n" +
 	"\x0fHistoryResponse\x123\n" +
 	"\aentries\x18\x01 \x03(\v2\x19.starling.v1.HistoryEntryR\aentries\x12%\n" +
-	"\x04view\x18\x02 \x01(\v2\x11.starling.v1.ViewR\x04view\"z\n" +
+	"\x04view\x18\x02 \x01(\v2\x11.starling.v1.ViewR\x04view\"\xa1\x01\n" +
 	"\rEventsRequest\x12\"\n" +
 	"\x03key\x18\x01 \x01(\v2\x10.starling.v1.KeyR\x03key\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x12\n" +
 	"\x04loop\x18\x03 \x01(\tR\x04loop\x12\x19\n" +
-	"\bsince_ms\x18\x04 \x01(\x03R\asinceMs\"\xfd\x01\n" +
+	"\bsince_ms\x18\x04 \x01(\x03R\asinceMs\x12\x0e\n" +
+	"\x02by\x18\x05 \x03(\tR\x02by\x12\x15\n" +
+	"\x06not_by\x18\x06 \x03(\tR\x05notBy\"\xfd\x01\n" +
 	"\x05Event\x12\"\n" +
 	"\x03key\x18\x01 \x01(\v2\x10.starling.v1.KeyR\x03key\x12\x17\n" +
 	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12\x12\n" +
@@ -5488,7 +5857,7 @@ const file_starling_proto_rawDesc = "" +
 	"\x0fEDIT_KIND_APPLY\x10\x01\x12\x13\n" +
 	"\x0fEDIT_KIND_PATCH\x10\x02\x12\x14\n" +
 	"\x10EDIT_KIND_DELETE\x10\x03\x12\x14\n" +
-	"\x10EDIT_KIND_SWITCH\x10\x042\x86\x0e\n" +
+	"\x10EDIT_KIND_SWITCH\x10\x042\xcc\x0e\n" +
 	"\bStarling\x12>\n" +
 	"\x05Apply\x12\x19.starling.v1.ApplyRequest\x1a\x1a.starling.v1.ApplyResponse\x12<\n" +
 	"\x04Plan\x12\x19.starling.v1.ApplyRequest\x1a\x19.starling.v1.PlanResponse\x12D\n" +
@@ -5512,7 +5881,8 @@ const file_starling_proto_rawDesc = "" +
 	"\fRemoveImages\x12 .starling.v1.RemoveImagesRequest\x1a\x1b.starling.v1.ImagesResponse\x128\n" +
 	"\x03Top\x12\x17.starling.v1.TopRequest\x1a\x18.starling.v1.TopResponse\x12D\n" +
 	"\aTunnels\x12\x1b.starling.v1.TunnelsRequest\x1a\x1c.starling.v1.TunnelsResponse\x12A\n" +
-	"\x06Doctor\x12\x1a.starling.v1.DoctorRequest\x1a\x1b.starling.v1.DoctorResponse\x12A\n" +
+	"\x06Doctor\x12\x1a.starling.v1.DoctorRequest\x1a\x1b.starling.v1.DoctorResponse\x12D\n" +
+	"\aAnalyze\x12\x1b.starling.v1.AnalyzeRequest\x1a\x1c.starling.v1.AnalyzeResponse\x12A\n" +
 	"\x06Verify\x12\x1a.starling.v1.VerifyRequest\x1a\x1b.starling.v1.VerifyResponse\x12=\n" +
 	"\x06Attach\x12\x1a.starling.v1.AttachRequest\x1a\x15.starling.v1.StepCall0\x01\x12>\n" +
 	"\x06Finish\x12\x17.starling.v1.StepResult\x1a\x1b.starling.v1.FinishResponse\x12>\n" +
@@ -5531,7 +5901,7 @@ func file_starling_proto_rawDescGZIP() []byte {
 }
 
 var file_starling_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
+var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 85)
 var file_starling_proto_goTypes = []any{
 	(EditKind)(0),                 // 0: starling.v1.EditKind
 	(*Key)(nil),                   // 1: starling.v1.Key
@@ -5545,205 +5915,215 @@ var file_starling_proto_goTypes = []any{
 	(*FieldDiff)(nil),             // 9: starling.v1.FieldDiff
 	(*ObjectPlan)(nil),            // 10: starling.v1.ObjectPlan
 	(*PlanResponse)(nil),          // 11: starling.v1.PlanResponse
-	(*RollbackRequest)(nil),       // 12: starling.v1.RollbackRequest
-	(*GetRequest)(nil),            // 13: starling.v1.GetRequest
-	(*Object)(nil),                // 14: starling.v1.Object
-	(*Conflict)(nil),              // 15: starling.v1.Conflict
-	(*GetResponse)(nil),           // 16: starling.v1.GetResponse
-	(*StepStatus)(nil),            // 17: starling.v1.StepStatus
-	(*ObjectState)(nil),           // 18: starling.v1.ObjectState
-	(*StatusRequest)(nil),         // 19: starling.v1.StatusRequest
-	(*StatusResponse)(nil),        // 20: starling.v1.StatusResponse
-	(*WhyRequest)(nil),            // 21: starling.v1.WhyRequest
-	(*WhyLink)(nil),               // 22: starling.v1.WhyLink
-	(*WhyResponse)(nil),           // 23: starling.v1.WhyResponse
-	(*Fault)(nil),                 // 24: starling.v1.Fault
-	(*TunnelsRequest)(nil),        // 25: starling.v1.TunnelsRequest
-	(*TunnelsResponse)(nil),       // 26: starling.v1.TunnelsResponse
-	(*Tunnel)(nil),                // 27: starling.v1.Tunnel
-	(*HistoryRequest)(nil),        // 28: starling.v1.HistoryRequest
-	(*HistoryEntry)(nil),          // 29: starling.v1.HistoryEntry
-	(*HistoryResponse)(nil),       // 30: starling.v1.HistoryResponse
-	(*EventsRequest)(nil),         // 31: starling.v1.EventsRequest
-	(*Event)(nil),                 // 32: starling.v1.Event
-	(*WatchRequest)(nil),          // 33: starling.v1.WatchRequest
-	(*LogsRequest)(nil),           // 34: starling.v1.LogsRequest
-	(*LogLine)(nil),               // 35: starling.v1.LogLine
-	(*ExecInput)(nil),             // 36: starling.v1.ExecInput
-	(*ExecStart)(nil),             // 37: starling.v1.ExecStart
-	(*CopyStart)(nil),             // 38: starling.v1.CopyStart
-	(*CopyData)(nil),              // 39: starling.v1.CopyData
-	(*TerminalSize)(nil),          // 40: starling.v1.TerminalSize
-	(*ExecOutput)(nil),            // 41: starling.v1.ExecOutput
-	(*ForwardData)(nil),           // 42: starling.v1.ForwardData
-	(*MachinesRequest)(nil),       // 43: starling.v1.MachinesRequest
-	(*MachineInfo)(nil),           // 44: starling.v1.MachineInfo
-	(*MachinesResponse)(nil),      // 45: starling.v1.MachinesResponse
-	(*InviteRequest)(nil),         // 46: starling.v1.InviteRequest
-	(*InviteResponse)(nil),        // 47: starling.v1.InviteResponse
-	(*RemoveMachineRequest)(nil),  // 48: starling.v1.RemoveMachineRequest
-	(*RemoveMachineResponse)(nil), // 49: starling.v1.RemoveMachineResponse
-	(*ImageChunk)(nil),            // 50: starling.v1.ImageChunk
-	(*ExportImageRequest)(nil),    // 51: starling.v1.ExportImageRequest
-	(*RemoveImagesRequest)(nil),   // 52: starling.v1.RemoveImagesRequest
-	(*ImagesRequest)(nil),         // 53: starling.v1.ImagesRequest
-	(*Image)(nil),                 // 54: starling.v1.Image
-	(*ImagesResponse)(nil),        // 55: starling.v1.ImagesResponse
-	(*TopRequest)(nil),            // 56: starling.v1.TopRequest
-	(*ContainerUsage)(nil),        // 57: starling.v1.ContainerUsage
-	(*TopResponse)(nil),           // 58: starling.v1.TopResponse
-	(*DoctorRequest)(nil),         // 59: starling.v1.DoctorRequest
-	(*Finding)(nil),               // 60: starling.v1.Finding
-	(*DoctorResponse)(nil),        // 61: starling.v1.DoctorResponse
-	(*DebugRequest)(nil),          // 62: starling.v1.DebugRequest
-	(*DebugResponse)(nil),         // 63: starling.v1.DebugResponse
-	(*AttachRequest)(nil),         // 64: starling.v1.AttachRequest
-	(*LoopStep)(nil),              // 65: starling.v1.LoopStep
-	(*StepCall)(nil),              // 66: starling.v1.StepCall
-	(*StepResult)(nil),            // 67: starling.v1.StepResult
-	(*ChildSpec)(nil),             // 68: starling.v1.ChildSpec
-	(*FinishResponse)(nil),        // 69: starling.v1.FinishResponse
-	(*VerifyRequest)(nil),         // 70: starling.v1.VerifyRequest
-	(*VerifyResponse)(nil),        // 71: starling.v1.VerifyResponse
-	nil,                           // 72: starling.v1.View.SilentSinceMsEntry
-	nil,                           // 73: starling.v1.Edit.FieldsEntry
-	nil,                           // 74: starling.v1.Object.FieldsEntry
-	nil,                           // 75: starling.v1.Object.StatusEntry
-	nil,                           // 76: starling.v1.MachineInfo.LabelsEntry
-	nil,                           // 77: starling.v1.DebugResponse.FiguresEntry
-	nil,                           // 78: starling.v1.StepCall.FieldsEntry
-	nil,                           // 79: starling.v1.StepCall.PreviousEntry
-	nil,                           // 80: starling.v1.StepResult.OutputsEntry
-	nil,                           // 81: starling.v1.ChildSpec.FieldsEntry
+	(*AnalyzeRequest)(nil),        // 12: starling.v1.AnalyzeRequest
+	(*StepTiming)(nil),            // 13: starling.v1.StepTiming
+	(*LoopChurn)(nil),             // 14: starling.v1.LoopChurn
+	(*AnalyzeResponse)(nil),       // 15: starling.v1.AnalyzeResponse
+	(*RollbackRequest)(nil),       // 16: starling.v1.RollbackRequest
+	(*GetRequest)(nil),            // 17: starling.v1.GetRequest
+	(*Object)(nil),                // 18: starling.v1.Object
+	(*Conflict)(nil),              // 19: starling.v1.Conflict
+	(*GetResponse)(nil),           // 20: starling.v1.GetResponse
+	(*StepStatus)(nil),            // 21: starling.v1.StepStatus
+	(*ObjectState)(nil),           // 22: starling.v1.ObjectState
+	(*StatusRequest)(nil),         // 23: starling.v1.StatusRequest
+	(*StatusResponse)(nil),        // 24: starling.v1.StatusResponse
+	(*WhyRequest)(nil),            // 25: starling.v1.WhyRequest
+	(*WhyLink)(nil),               // 26: starling.v1.WhyLink
+	(*WhyResponse)(nil),           // 27: starling.v1.WhyResponse
+	(*Fault)(nil),                 // 28: starling.v1.Fault
+	(*TunnelsRequest)(nil),        // 29: starling.v1.TunnelsRequest
+	(*TunnelsResponse)(nil),       // 30: starling.v1.TunnelsResponse
+	(*Tunnel)(nil),                // 31: starling.v1.Tunnel
+	(*HistoryRequest)(nil),        // 32: starling.v1.HistoryRequest
+	(*HistoryEntry)(nil),          // 33: starling.v1.HistoryEntry
+	(*HistoryResponse)(nil),       // 34: starling.v1.HistoryResponse
+	(*EventsRequest)(nil),         // 35: starling.v1.EventsRequest
+	(*Event)(nil),                 // 36: starling.v1.Event
+	(*WatchRequest)(nil),          // 37: starling.v1.WatchRequest
+	(*LogsRequest)(nil),           // 38: starling.v1.LogsRequest
+	(*LogLine)(nil),               // 39: starling.v1.LogLine
+	(*ExecInput)(nil),             // 40: starling.v1.ExecInput
+	(*ExecStart)(nil),             // 41: starling.v1.ExecStart
+	(*CopyStart)(nil),             // 42: starling.v1.CopyStart
+	(*CopyData)(nil),              // 43: starling.v1.CopyData
+	(*TerminalSize)(nil),          // 44: starling.v1.TerminalSize
+	(*ExecOutput)(nil),            // 45: starling.v1.ExecOutput
+	(*ForwardData)(nil),           // 46: starling.v1.ForwardData
+	(*MachinesRequest)(nil),       // 47: starling.v1.MachinesRequest
+	(*MachineInfo)(nil),           // 48: starling.v1.MachineInfo
+	(*MachinesResponse)(nil),      // 49: starling.v1.MachinesResponse
+	(*InviteRequest)(nil),         // 50: starling.v1.InviteRequest
+	(*InviteResponse)(nil),        // 51: starling.v1.InviteResponse
+	(*RemoveMachineRequest)(nil),  // 52: starling.v1.RemoveMachineRequest
+	(*RemoveMachineResponse)(nil), // 53: starling.v1.RemoveMachineResponse
+	(*ImageChunk)(nil),            // 54: starling.v1.ImageChunk
+	(*ExportImageRequest)(nil),    // 55: starling.v1.ExportImageRequest
+	(*RemoveImagesRequest)(nil),   // 56: starling.v1.RemoveImagesRequest
+	(*ImagesRequest)(nil),         // 57: starling.v1.ImagesRequest
+	(*Image)(nil),                 // 58: starling.v1.Image
+	(*ImagesResponse)(nil),        // 59: starling.v1.ImagesResponse
+	(*TopRequest)(nil),            // 60: starling.v1.TopRequest
+	(*ContainerUsage)(nil),        // 61: starling.v1.ContainerUsage
+	(*TopResponse)(nil),           // 62: starling.v1.TopResponse
+	(*DoctorRequest)(nil),         // 63: starling.v1.DoctorRequest
+	(*Finding)(nil),               // 64: starling.v1.Finding
+	(*DoctorResponse)(nil),        // 65: starling.v1.DoctorResponse
+	(*DebugRequest)(nil),          // 66: starling.v1.DebugRequest
+	(*DebugResponse)(nil),         // 67: starling.v1.DebugResponse
+	(*AttachRequest)(nil),         // 68: starling.v1.AttachRequest
+	(*LoopStep)(nil),              // 69: starling.v1.LoopStep
+	(*StepCall)(nil),              // 70: starling.v1.StepCall
+	(*StepResult)(nil),            // 71: starling.v1.StepResult
+	(*ChildSpec)(nil),             // 72: starling.v1.ChildSpec
+	(*FinishResponse)(nil),        // 73: starling.v1.FinishResponse
+	(*VerifyRequest)(nil),         // 74: starling.v1.VerifyRequest
+	(*VerifyResponse)(nil),        // 75: starling.v1.VerifyResponse
+	nil,                           // 76: starling.v1.View.SilentSinceMsEntry
+	nil,                           // 77: starling.v1.Edit.FieldsEntry
+	nil,                           // 78: starling.v1.Object.FieldsEntry
+	nil,                           // 79: starling.v1.Object.StatusEntry
+	nil,                           // 80: starling.v1.MachineInfo.LabelsEntry
+	nil,                           // 81: starling.v1.DebugResponse.FiguresEntry
+	nil,                           // 82: starling.v1.StepCall.FieldsEntry
+	nil,                           // 83: starling.v1.StepCall.PreviousEntry
+	nil,                           // 84: starling.v1.StepResult.OutputsEntry
+	nil,                           // 85: starling.v1.ChildSpec.FieldsEntry
 }
 var file_starling_proto_depIdxs = []int32{
-	72, // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
-	0,  // 1: starling.v1.Edit.kind:type_name -> starling.v1.EditKind
-	1,  // 2: starling.v1.Edit.key:type_name -> starling.v1.Key
-	73, // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
-	4,  // 4: starling.v1.Edit.switch_to:type_name -> starling.v1.SwitchTo
-	3,  // 5: starling.v1.ApplyRequest.edits:type_name -> starling.v1.Edit
-	1,  // 6: starling.v1.Outcome.key:type_name -> starling.v1.Key
-	6,  // 7: starling.v1.ApplyResponse.outcomes:type_name -> starling.v1.Outcome
-	2,  // 8: starling.v1.ApplyResponse.view:type_name -> starling.v1.View
-	1,  // 9: starling.v1.ObjectPlan.key:type_name -> starling.v1.Key
-	9,  // 10: starling.v1.ObjectPlan.diff:type_name -> starling.v1.FieldDiff
-	8,  // 11: starling.v1.ObjectPlan.steps:type_name -> starling.v1.PlanStep
-	10, // 12: starling.v1.PlanResponse.objects:type_name -> starling.v1.ObjectPlan
-	2,  // 13: starling.v1.PlanResponse.view:type_name -> starling.v1.View
-	1,  // 14: starling.v1.RollbackRequest.key:type_name -> starling.v1.Key
-	1,  // 15: starling.v1.Object.key:type_name -> starling.v1.Key
-	74, // 16: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
-	75, // 17: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
-	15, // 18: starling.v1.Object.conflicts:type_name -> starling.v1.Conflict
-	14, // 19: starling.v1.GetResponse.objects:type_name -> starling.v1.Object
-	2,  // 20: starling.v1.GetResponse.view:type_name -> starling.v1.View
-	14, // 21: starling.v1.ObjectState.object:type_name -> starling.v1.Object
-	17, // 22: starling.v1.ObjectState.steps:type_name -> starling.v1.StepStatus
-	1,  // 23: starling.v1.StatusRequest.key:type_name -> starling.v1.Key
-	18, // 24: starling.v1.StatusResponse.objects:type_name -> starling.v1.ObjectState
-	2,  // 25: starling.v1.StatusResponse.view:type_name -> starling.v1.View
-	1,  // 26: starling.v1.WhyRequest.key:type_name -> starling.v1.Key
-	17, // 27: starling.v1.WhyLink.step:type_name -> starling.v1.StepStatus
-	22, // 28: starling.v1.WhyResponse.chain:type_name -> starling.v1.WhyLink
-	2,  // 29: starling.v1.WhyResponse.view:type_name -> starling.v1.View
-	24, // 30: starling.v1.WhyResponse.beside:type_name -> starling.v1.Fault
-	27, // 31: starling.v1.TunnelsResponse.tunnels:type_name -> starling.v1.Tunnel
-	1,  // 32: starling.v1.HistoryRequest.key:type_name -> starling.v1.Key
-	1,  // 33: starling.v1.HistoryEntry.key:type_name -> starling.v1.Key
-	9,  // 34: starling.v1.HistoryEntry.diff:type_name -> starling.v1.FieldDiff
-	29, // 35: starling.v1.HistoryResponse.entries:type_name -> starling.v1.HistoryEntry
-	2,  // 36: starling.v1.HistoryResponse.view:type_name -> starling.v1.View
-	1,  // 37: starling.v1.EventsRequest.key:type_name -> starling.v1.Key
-	1,  // 38: starling.v1.Event.key:type_name -> starling.v1.Key
-	1,  // 39: starling.v1.LogsRequest.key:type_name -> starling.v1.Key
-	37, // 40: starling.v1.ExecInput.start:type_name -> starling.v1.ExecStart
-	40, // 41: starling.v1.ExecInput.resize:type_name -> starling.v1.TerminalSize
-	1,  // 42: starling.v1.ExecStart.key:type_name -> starling.v1.Key
-	40, // 43: starling.v1.ExecStart.size:type_name -> starling.v1.TerminalSize
-	1,  // 44: starling.v1.CopyStart.key:type_name -> starling.v1.Key
-	38, // 45: starling.v1.CopyData.start:type_name -> starling.v1.CopyStart
-	1,  // 46: starling.v1.ForwardData.key:type_name -> starling.v1.Key
-	76, // 47: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
-	44, // 48: starling.v1.MachinesResponse.machines:type_name -> starling.v1.MachineInfo
-	2,  // 49: starling.v1.MachinesResponse.view:type_name -> starling.v1.View
-	2,  // 50: starling.v1.RemoveMachineResponse.view:type_name -> starling.v1.View
-	54, // 51: starling.v1.ImagesResponse.images:type_name -> starling.v1.Image
-	2,  // 52: starling.v1.ImagesResponse.view:type_name -> starling.v1.View
-	1,  // 53: starling.v1.ContainerUsage.key:type_name -> starling.v1.Key
-	57, // 54: starling.v1.TopResponse.containers:type_name -> starling.v1.ContainerUsage
-	2,  // 55: starling.v1.TopResponse.view:type_name -> starling.v1.View
-	60, // 56: starling.v1.DoctorResponse.findings:type_name -> starling.v1.Finding
-	2,  // 57: starling.v1.DoctorResponse.view:type_name -> starling.v1.View
-	77, // 58: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
-	2,  // 59: starling.v1.DebugResponse.view:type_name -> starling.v1.View
-	65, // 60: starling.v1.AttachRequest.steps:type_name -> starling.v1.LoopStep
-	1,  // 61: starling.v1.StepCall.key:type_name -> starling.v1.Key
-	78, // 62: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
-	79, // 63: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
-	80, // 64: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
-	68, // 65: starling.v1.StepResult.children:type_name -> starling.v1.ChildSpec
-	81, // 66: starling.v1.ChildSpec.fields:type_name -> starling.v1.ChildSpec.FieldsEntry
-	2,  // 67: starling.v1.VerifyResponse.view:type_name -> starling.v1.View
-	5,  // 68: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
-	5,  // 69: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
-	12, // 70: starling.v1.Starling.Rollback:input_type -> starling.v1.RollbackRequest
-	13, // 71: starling.v1.Starling.Get:input_type -> starling.v1.GetRequest
-	19, // 72: starling.v1.Starling.Status:input_type -> starling.v1.StatusRequest
-	21, // 73: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	28, // 74: starling.v1.Starling.History:input_type -> starling.v1.HistoryRequest
-	31, // 75: starling.v1.Starling.Events:input_type -> starling.v1.EventsRequest
-	33, // 76: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	34, // 77: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	36, // 78: starling.v1.Starling.Exec:input_type -> starling.v1.ExecInput
-	39, // 79: starling.v1.Starling.Copy:input_type -> starling.v1.CopyData
-	42, // 80: starling.v1.Starling.Forward:input_type -> starling.v1.ForwardData
-	43, // 81: starling.v1.Starling.Machines:input_type -> starling.v1.MachinesRequest
-	46, // 82: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
-	48, // 83: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
-	50, // 84: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
-	53, // 85: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
-	51, // 86: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
-	52, // 87: starling.v1.Starling.RemoveImages:input_type -> starling.v1.RemoveImagesRequest
-	56, // 88: starling.v1.Starling.Top:input_type -> starling.v1.TopRequest
-	25, // 89: starling.v1.Starling.Tunnels:input_type -> starling.v1.TunnelsRequest
-	59, // 90: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
-	70, // 91: starling.v1.Starling.Verify:input_type -> starling.v1.VerifyRequest
-	64, // 92: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
-	67, // 93: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
-	62, // 94: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
-	7,  // 95: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
-	11, // 96: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
-	7,  // 97: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
-	16, // 98: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
-	20, // 99: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
-	23, // 100: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	30, // 101: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
-	32, // 102: starling.v1.Starling.Events:output_type -> starling.v1.Event
-	18, // 103: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
-	35, // 104: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
-	41, // 105: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
-	39, // 106: starling.v1.Starling.Copy:output_type -> starling.v1.CopyData
-	42, // 107: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
-	45, // 108: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
-	47, // 109: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
-	49, // 110: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
-	55, // 111: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
-	55, // 112: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
-	50, // 113: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
-	55, // 114: starling.v1.Starling.RemoveImages:output_type -> starling.v1.ImagesResponse
-	58, // 115: starling.v1.Starling.Top:output_type -> starling.v1.TopResponse
-	26, // 116: starling.v1.Starling.Tunnels:output_type -> starling.v1.TunnelsResponse
-	61, // 117: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
-	71, // 118: starling.v1.Starling.Verify:output_type -> starling.v1.VerifyResponse
-	66, // 119: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
-	69, // 120: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
-	63, // 121: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
-	95, // [95:122] is the sub-list for method output_type
-	68, // [68:95] is the sub-list for method input_type
-	68, // [68:68] is the sub-list for extension type_name
-	68, // [68:68] is the sub-list for extension extendee
-	0,  // [0:68] is the sub-list for field type_name
+	76,  // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
+	0,   // 1: starling.v1.Edit.kind:type_name -> starling.v1.EditKind
+	1,   // 2: starling.v1.Edit.key:type_name -> starling.v1.Key
+	77,  // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
+	4,   // 4: starling.v1.Edit.switch_to:type_name -> starling.v1.SwitchTo
+	3,   // 5: starling.v1.ApplyRequest.edits:type_name -> starling.v1.Edit
+	1,   // 6: starling.v1.Outcome.key:type_name -> starling.v1.Key
+	6,   // 7: starling.v1.ApplyResponse.outcomes:type_name -> starling.v1.Outcome
+	2,   // 8: starling.v1.ApplyResponse.view:type_name -> starling.v1.View
+	1,   // 9: starling.v1.ObjectPlan.key:type_name -> starling.v1.Key
+	9,   // 10: starling.v1.ObjectPlan.diff:type_name -> starling.v1.FieldDiff
+	8,   // 11: starling.v1.ObjectPlan.steps:type_name -> starling.v1.PlanStep
+	10,  // 12: starling.v1.PlanResponse.objects:type_name -> starling.v1.ObjectPlan
+	2,   // 13: starling.v1.PlanResponse.view:type_name -> starling.v1.View
+	1,   // 14: starling.v1.LoopChurn.worst:type_name -> starling.v1.Key
+	13,  // 15: starling.v1.AnalyzeResponse.steps:type_name -> starling.v1.StepTiming
+	14,  // 16: starling.v1.AnalyzeResponse.loops:type_name -> starling.v1.LoopChurn
+	2,   // 17: starling.v1.AnalyzeResponse.view:type_name -> starling.v1.View
+	1,   // 18: starling.v1.RollbackRequest.key:type_name -> starling.v1.Key
+	1,   // 19: starling.v1.Object.key:type_name -> starling.v1.Key
+	78,  // 20: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
+	79,  // 21: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
+	19,  // 22: starling.v1.Object.conflicts:type_name -> starling.v1.Conflict
+	18,  // 23: starling.v1.GetResponse.objects:type_name -> starling.v1.Object
+	2,   // 24: starling.v1.GetResponse.view:type_name -> starling.v1.View
+	18,  // 25: starling.v1.ObjectState.object:type_name -> starling.v1.Object
+	21,  // 26: starling.v1.ObjectState.steps:type_name -> starling.v1.StepStatus
+	1,   // 27: starling.v1.StatusRequest.key:type_name -> starling.v1.Key
+	22,  // 28: starling.v1.StatusResponse.objects:type_name -> starling.v1.ObjectState
+	2,   // 29: starling.v1.StatusResponse.view:type_name -> starling.v1.View
+	1,   // 30: starling.v1.WhyRequest.key:type_name -> starling.v1.Key
+	21,  // 31: starling.v1.WhyLink.step:type_name -> starling.v1.StepStatus
+	26,  // 32: starling.v1.WhyResponse.chain:type_name -> starling.v1.WhyLink
+	2,   // 33: starling.v1.WhyResponse.view:type_name -> starling.v1.View
+	28,  // 34: starling.v1.WhyResponse.beside:type_name -> starling.v1.Fault
+	31,  // 35: starling.v1.TunnelsResponse.tunnels:type_name -> starling.v1.Tunnel
+	1,   // 36: starling.v1.HistoryRequest.key:type_name -> starling.v1.Key
+	1,   // 37: starling.v1.HistoryEntry.key:type_name -> starling.v1.Key
+	9,   // 38: starling.v1.HistoryEntry.diff:type_name -> starling.v1.FieldDiff
+	33,  // 39: starling.v1.HistoryResponse.entries:type_name -> starling.v1.HistoryEntry
+	2,   // 40: starling.v1.HistoryResponse.view:type_name -> starling.v1.View
+	1,   // 41: starling.v1.EventsRequest.key:type_name -> starling.v1.Key
+	1,   // 42: starling.v1.Event.key:type_name -> starling.v1.Key
+	1,   // 43: starling.v1.LogsRequest.key:type_name -> starling.v1.Key
+	41,  // 44: starling.v1.ExecInput.start:type_name -> starling.v1.ExecStart
+	44,  // 45: starling.v1.ExecInput.resize:type_name -> starling.v1.TerminalSize
+	1,   // 46: starling.v1.ExecStart.key:type_name -> starling.v1.Key
+	44,  // 47: starling.v1.ExecStart.size:type_name -> starling.v1.TerminalSize
+	1,   // 48: starling.v1.CopyStart.key:type_name -> starling.v1.Key
+	42,  // 49: starling.v1.CopyData.start:type_name -> starling.v1.CopyStart
+	1,   // 50: starling.v1.ForwardData.key:type_name -> starling.v1.Key
+	80,  // 51: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
+	48,  // 52: starling.v1.MachinesResponse.machines:type_name -> starling.v1.MachineInfo
+	2,   // 53: starling.v1.MachinesResponse.view:type_name -> starling.v1.View
+	2,   // 54: starling.v1.RemoveMachineResponse.view:type_name -> starling.v1.View
+	58,  // 55: starling.v1.ImagesResponse.images:type_name -> starling.v1.Image
+	2,   // 56: starling.v1.ImagesResponse.view:type_name -> starling.v1.View
+	1,   // 57: starling.v1.ContainerUsage.key:type_name -> starling.v1.Key
+	61,  // 58: starling.v1.TopResponse.containers:type_name -> starling.v1.ContainerUsage
+	2,   // 59: starling.v1.TopResponse.view:type_name -> starling.v1.View
+	64,  // 60: starling.v1.DoctorResponse.findings:type_name -> starling.v1.Finding
+	2,   // 61: starling.v1.DoctorResponse.view:type_name -> starling.v1.View
+	81,  // 62: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
+	2,   // 63: starling.v1.DebugResponse.view:type_name -> starling.v1.View
+	69,  // 64: starling.v1.AttachRequest.steps:type_name -> starling.v1.LoopStep
+	1,   // 65: starling.v1.StepCall.key:type_name -> starling.v1.Key
+	82,  // 66: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
+	83,  // 67: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
+	84,  // 68: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
+	72,  // 69: starling.v1.StepResult.children:type_name -> starling.v1.ChildSpec
+	85,  // 70: starling.v1.ChildSpec.fields:type_name -> starling.v1.ChildSpec.FieldsEntry
+	2,   // 71: starling.v1.VerifyResponse.view:type_name -> starling.v1.View
+	5,   // 72: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
+	5,   // 73: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
+	16,  // 74: starling.v1.Starling.Rollback:input_type -> starling.v1.RollbackRequest
+	17,  // 75: starling.v1.Starling.Get:input_type -> starling.v1.GetRequest
+	23,  // 76: starling.v1.Starling.Status:input_type -> starling.v1.StatusRequest
+	25,  // 77: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	32,  // 78: starling.v1.Starling.History:input_type -> starling.v1.HistoryRequest
+	35,  // 79: starling.v1.Starling.Events:input_type -> starling.v1.EventsRequest
+	37,  // 80: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	38,  // 81: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	40,  // 82: starling.v1.Starling.Exec:input_type -> starling.v1.ExecInput
+	43,  // 83: starling.v1.Starling.Copy:input_type -> starling.v1.CopyData
+	46,  // 84: starling.v1.Starling.Forward:input_type -> starling.v1.ForwardData
+	47,  // 85: starling.v1.Starling.Machines:input_type -> starling.v1.MachinesRequest
+	50,  // 86: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
+	52,  // 87: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
+	54,  // 88: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
+	57,  // 89: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
+	55,  // 90: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
+	56,  // 91: starling.v1.Starling.RemoveImages:input_type -> starling.v1.RemoveImagesRequest
+	60,  // 92: starling.v1.Starling.Top:input_type -> starling.v1.TopRequest
+	29,  // 93: starling.v1.Starling.Tunnels:input_type -> starling.v1.TunnelsRequest
+	63,  // 94: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
+	12,  // 95: starling.v1.Starling.Analyze:input_type -> starling.v1.AnalyzeRequest
+	74,  // 96: starling.v1.Starling.Verify:input_type -> starling.v1.VerifyRequest
+	68,  // 97: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
+	71,  // 98: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
+	66,  // 99: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
+	7,   // 100: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
+	11,  // 101: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
+	7,   // 102: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
+	20,  // 103: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
+	24,  // 104: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
+	27,  // 105: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	34,  // 106: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
+	36,  // 107: starling.v1.Starling.Events:output_type -> starling.v1.Event
+	22,  // 108: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
+	39,  // 109: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
+	45,  // 110: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
+	43,  // 111: starling.v1.Starling.Copy:output_type -> starling.v1.CopyData
+	46,  // 112: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
+	49,  // 113: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
+	51,  // 114: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
+	53,  // 115: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
+	59,  // 116: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
+	59,  // 117: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
+	54,  // 118: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
+	59,  // 119: starling.v1.Starling.RemoveImages:output_type -> starling.v1.ImagesResponse
+	62,  // 120: starling.v1.Starling.Top:output_type -> starling.v1.TopResponse
+	30,  // 121: starling.v1.Starling.Tunnels:output_type -> starling.v1.TunnelsResponse
+	65,  // 122: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
+	15,  // 123: starling.v1.Starling.Analyze:output_type -> starling.v1.AnalyzeResponse
+	75,  // 124: starling.v1.Starling.Verify:output_type -> starling.v1.VerifyResponse
+	70,  // 125: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
+	73,  // 126: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
+	67,  // 127: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
+	100, // [100:128] is the sub-list for method output_type
+	72,  // [72:100] is the sub-list for method input_type
+	72,  // [72:72] is the sub-list for extension type_name
+	72,  // [72:72] is the sub-list for extension extendee
+	0,   // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_starling_proto_init() }
@@ -5757,7 +6137,7 @@ func file_starling_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_starling_proto_rawDesc), len(file_starling_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   81,
+			NumMessages:   85,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -274,3 +274,19 @@ func TestRetryNote(t *testing.T) {
 		t.Errorf("of a step that failed: %q", got)
 	}
 }
+
+func TestAnalyzeTheCluster(t *testing.T) {
+	a := &apiv1.AnalyzeResponse{
+		FromMs: msAgo(90 * time.Minute),
+		Steps: []*apiv1.StepTiming{
+			{Kind: "Pod", Step: "image", Runs: 12, Failures: 2, WaitedP50Ms: 1, WaitedP99Ms: 30, WorkedP50Ms: 1900, WorkedP99Ms: 8000, SlowestMs: 8000, SlowestMachine: "m3"},
+			{Kind: "Pod", Step: "schedule", Runs: 1200, SlowestMachine: "m1"},
+		},
+		Loops: []*apiv1.LoopChurn{
+			{Loop: "readiness", Entries: 900, Objects: 2, Worst: podKey("web"), WorstEntries: 890, Held: 1},
+			{Loop: "image", Entries: 12, Objects: 12, Worst: podKey("db"), WorstEntries: 1},
+		},
+	}
+	golden(t, "analyze-cluster", style().Steps(a))
+	golden(t, "analyze-churn", style().Churn(a))
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -18,6 +19,9 @@ const (
 	exitOK          = 0
 	exitError       = 1
 	exitDifference  = 2
+	exitProgressing = 3
+	exitBlocked     = 4
+	exitFailed      = 5
 	exitTimedOut    = 124
 	exitInterrupted = 130
 )
@@ -27,10 +31,14 @@ const exitCodesHelp = `The exit codes of all commands:
     0   it is done; for plan: nothing would change
     1   an error, which is told on the standard error output
     2   plan: something would change
+    3   status, why: progressing
+    4   status, why: blocked, until something changes
+    5   status, why: failed, and tried again
   124   wait: the time is over
   130   the command was interrupted
 
-exec ends with the code of the command that it ran.`
+status and why end with 0 where all is converged; status of several objects ends as the worst of them does. exec ends
+with the code of the command that it ran.`
 
 func exitCodesTopic() *cobra.Command {
 	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesHelp}
@@ -50,6 +58,22 @@ func (e *exitStatus) Error() string {
 }
 
 func (e *exitStatus) Unwrap() error { return e.err }
+
+// verdictExits are in the order in which one stands for several: the worst first.
+var verdictExits = []struct {
+	verdict string
+	code    int
+}{{"blocked", exitBlocked}, {"failed", exitFailed}, {"progressing", exitProgressing}}
+
+// byVerdict ends a command that told where objects stand: nil if all of them converged.
+func byVerdict(verdicts ...string) error {
+	for _, e := range verdictExits {
+		if slices.Contains(verdicts, e.verdict) {
+			return &exitStatus{code: e.code}
+		}
+	}
+	return nil
+}
 
 // exit reports the error of a command, if there is one, and returns the exit code.
 func (c *cli) exit(ctx context.Context, err error) int {

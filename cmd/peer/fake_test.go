@@ -43,6 +43,11 @@ type fake struct {
 	doctor   func() (*apiv1.DoctorResponse, error)
 	debug    func() (*apiv1.DebugResponse, error)
 	verify   func(*apiv1.VerifyRequest) (*apiv1.VerifyResponse, error)
+	analyze  func(*apiv1.AnalyzeRequest) (*apiv1.AnalyzeResponse, error)
+}
+
+func (f *fake) Analyze(_ context.Context, r *apiv1.AnalyzeRequest) (*apiv1.AnalyzeResponse, error) {
+	return call(f.analyze, r)
 }
 
 func (f *fake) Verify(_ context.Context, r *apiv1.VerifyRequest) (*apiv1.VerifyResponse, error) {

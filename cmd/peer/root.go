@@ -23,7 +23,7 @@ func rootCommand(c *cli) *cobra.Command {
 	root.AddCommand(
 		runCommand(c), applyCommand(c), planCommand(c), editCommand(c), deleteCommand(c),
 		restartCommand(c), switchCommand(c), rollbackCommand(c), rollCommand(c),
-		getCommand(c), statusCommand(c), whyCommand(c), historyCommand(c), eventsCommand(c), analyzeCommand(c), explainCommand(c), verifyCommand(c),
+		getCommand(c), statusCommand(c), whyCommand(c), historyCommand(c), eventsCommand(c), analyzeCommand(c), metricsCommand(c), explainCommand(c), verifyCommand(c),
 		logsCommand(c), execCommand(c), forwardCommand(c), waitCommand(c),
 		machineCommand(c), inviteCommand(c), imageCommand(c), copyCommand(c), importCommand(c), topCommand(c), doctorCommand(c), debugCommand(c),
 		alias(statusCommand(c), "describe [OBJ]"), alias(planCommand(c), "diff"),

@@ -14,7 +14,8 @@ func statusCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status [OBJ]", Short: "What is happening now",
 		Long: "Tell where each step of an object stands: what it waits for, since when, how long it worked, and which\n" +
-			"fields people disagree about. Without an object, a line for each.",
+			"fields people disagree about. Without an object, a line for each. The exit code tells where the object, or the worst of all, stands\n" +
+			"(peer help exit-codes).",
 		Example:           "  peer status\n  peer status web\n  peer status machine/m1 --net",
 		Args:              objectArgs(0, 1),
 		ValidArgsFunction: c.completeObject,
@@ -32,7 +33,14 @@ func statusCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.printStatus(got, output, len(args) > 0)
+			if err := c.printStatus(got, output, len(args) > 0); err != nil {
+				return err
+			}
+			var verdicts []string
+			for _, o := range got.GetObjects() {
+				verdicts = append(verdicts, o.GetObject().GetVerdict())
+			}
+			return byVerdict(verdicts...)
 		},
 	}
 	cmd.Flags().BoolVar(&net, "net", false, "for a machine: all that the cluster put into its network")

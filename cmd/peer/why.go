@@ -12,6 +12,8 @@ func whyCommand(c *cli) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use: "why OBJ", Short: "Why an object is not there yet, and what to do",
+		Long: "Tell the one cause that keeps an object from being what it should, on which machine, since when, and what to do\n" +
+			"about it; below, the chain that leads there. The exit code tells where the object stands (peer help exit-codes).",
 		Example:           "  peer why web",
 		Args:              objectArgs(1, 1),
 		ValidArgsFunction: c.completeObject,
@@ -24,11 +26,12 @@ func whyCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if output != "" {
-				return c.printMessage(why, output)
+			if output == "" {
+				c.print(c.style().Why(why))
+			} else if err := c.printMessage(why, output); err != nil {
+				return err
 			}
-			c.print(c.style().Why(why))
-			return nil
+			return byVerdict(why.GetVerdict())
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml")

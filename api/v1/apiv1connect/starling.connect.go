@@ -83,6 +83,8 @@ const (
 	StarlingTunnelsProcedure = "/starling.v1.Starling/Tunnels"
 	// StarlingDoctorProcedure is the fully-qualified name of the Starling's Doctor RPC.
 	StarlingDoctorProcedure = "/starling.v1.Starling/Doctor"
+	// StarlingAnalyzeProcedure is the fully-qualified name of the Starling's Analyze RPC.
+	StarlingAnalyzeProcedure = "/starling.v1.Starling/Analyze"
 	// StarlingVerifyProcedure is the fully-qualified name of the Starling's Verify RPC.
 	StarlingVerifyProcedure = "/starling.v1.Starling/Verify"
 	// StarlingAttachProcedure is the fully-qualified name of the Starling's Attach RPC.
@@ -133,6 +135,9 @@ type StarlingClient interface {
 	// Tunnels tells how a machine's WireGuard tunnels are, as that machine sees them.
 	Tunnels(context.Context, *v1.TunnelsRequest) (*v1.TunnelsResponse, error)
 	Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error)
+	// Analyze sums up the latest results of steps: how long each took over the cluster, and
+	// which loops wrote most.
+	Analyze(context.Context, *v1.AnalyzeRequest) (*v1.AnalyzeResponse, error)
 	// Verify proves that everything that is registered converges, and draws it.
 	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
 	// Attach makes a program the loop of that name on this machine. Its steps become
@@ -294,6 +299,12 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(starlingMethods.ByName("Doctor")),
 			connect.WithClientOptions(opts...),
 		),
+		analyze: connect.NewClient[v1.AnalyzeRequest, v1.AnalyzeResponse](
+			httpClient,
+			baseURL+StarlingAnalyzeProcedure,
+			connect.WithSchema(starlingMethods.ByName("Analyze")),
+			connect.WithClientOptions(opts...),
+		),
 		verify: connect.NewClient[v1.VerifyRequest, v1.VerifyResponse](
 			httpClient,
 			baseURL+StarlingVerifyProcedure,
@@ -346,6 +357,7 @@ type starlingClient struct {
 	top           *connect.Client[v1.TopRequest, v1.TopResponse]
 	tunnels       *connect.Client[v1.TunnelsRequest, v1.TunnelsResponse]
 	doctor        *connect.Client[v1.DoctorRequest, v1.DoctorResponse]
+	analyze       *connect.Client[v1.AnalyzeRequest, v1.AnalyzeResponse]
 	verify        *connect.Client[v1.VerifyRequest, v1.VerifyResponse]
 	attach        *connect.Client[v1.AttachRequest, v1.StepCall]
 	finish        *connect.Client[v1.StepResult, v1.FinishResponse]
@@ -527,6 +539,15 @@ func (c *starlingClient) Doctor(ctx context.Context, req *v1.DoctorRequest) (*v1
 	return nil, err
 }
 
+// Analyze calls starling.v1.Starling.Analyze.
+func (c *starlingClient) Analyze(ctx context.Context, req *v1.AnalyzeRequest) (*v1.AnalyzeResponse, error) {
+	response, err := c.analyze.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Verify calls starling.v1.Starling.Verify.
 func (c *starlingClient) Verify(ctx context.Context, req *v1.VerifyRequest) (*v1.VerifyResponse, error) {
 	response, err := c.verify.CallUnary(ctx, connect.NewRequest(req))
@@ -599,6 +620,9 @@ type StarlingHandler interface {
 	// Tunnels tells how a machine's WireGuard tunnels are, as that machine sees them.
 	Tunnels(context.Context, *v1.TunnelsRequest) (*v1.TunnelsResponse, error)
 	Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error)
+	// Analyze sums up the latest results of steps: how long each took over the cluster, and
+	// which loops wrote most.
+	Analyze(context.Context, *v1.AnalyzeRequest) (*v1.AnalyzeResponse, error)
 	// Verify proves that everything that is registered converges, and draws it.
 	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
 	// Attach makes a program the loop of that name on this machine. Its steps become
@@ -756,6 +780,12 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(starlingMethods.ByName("Doctor")),
 		connect.WithHandlerOptions(opts...),
 	)
+	starlingAnalyzeHandler := connect.NewUnaryHandlerSimple(
+		StarlingAnalyzeProcedure,
+		svc.Analyze,
+		connect.WithSchema(starlingMethods.ByName("Analyze")),
+		connect.WithHandlerOptions(opts...),
+	)
 	starlingVerifyHandler := connect.NewUnaryHandlerSimple(
 		StarlingVerifyProcedure,
 		svc.Verify,
@@ -828,6 +858,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingTunnelsHandler.ServeHTTP(w, r)
 		case StarlingDoctorProcedure:
 			starlingDoctorHandler.ServeHTTP(w, r)
+		case StarlingAnalyzeProcedure:
+			starlingAnalyzeHandler.ServeHTTP(w, r)
 		case StarlingVerifyProcedure:
 			starlingVerifyHandler.ServeHTTP(w, r)
 		case StarlingAttachProcedure:
@@ -935,6 +967,10 @@ func (UnimplementedStarlingHandler) Tunnels(context.Context, *v1.TunnelsRequest)
 
 func (UnimplementedStarlingHandler) Doctor(context.Context, *v1.DoctorRequest) (*v1.DoctorResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Doctor is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) Analyze(context.Context, *v1.AnalyzeRequest) (*v1.AnalyzeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Analyze is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error) {
