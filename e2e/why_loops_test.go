@@ -154,17 +154,6 @@ func detachedCauses() []cause {
 			mend: func(t *testing.T, c *cluster, _ string) {
 				c.attach(t, loop.Loop{Name: "gone", Steps: []loop.Step{step("work", time.Minute, func(context.Context, loop.Call) error { return nil })}})
 			},
-		}, {
-			name: "loop refused", key: "step/why-needs-base",
-			stage: func(t *testing.T, c *cluster) {
-				c.remove(t, "step/why-needs-base", "step/why-base")
-				c.apply(t, 1, "alice", "kind: Step\nname: why-base\nspec: {kind: Allow, loop: whybase, step: base, before: [ready]}\n")
-				c.apply(t, 1, "alice", "kind: Step\nname: why-needs-base\nspec: {kind: Allow, loop: whyneeds, step: work, requires: ['whybase:base']}\n")
-				c.awaitReady(t, 1, "step/why-needs-base")
-				c.must(t, 2, "delete", "step/why-base")
-			},
-			says: `: register: Allow: "whyneeds:work" requires "whybase:base", which does not exist`,
-			todo: "Change what the message points at", step: "register is blocked on m",
 		},
 	}
 }

@@ -73,6 +73,11 @@ func machineCauses() []cause {
 			says: ` is on machine m2, which has been silent for .*, as seen from m1; only 1 of 3 voters say so, and moving its pods takes a majority`,
 			todo: "Mend the network",
 		}, {
+			name: "loop refused", key: "step/why-later", stage: clash,
+			says: `: register: Allow: loops "whyfirst" and "whysecond" both claim "router:why"; one resource has one owner`,
+			todo: "Change what the message points at", step: "register is blocked on m",
+			mend: func(t *testing.T, c *cluster, _ string) { c.must(t, 2, "delete", "step/why-earlier") },
+		}, {
 			name: "disk full", key: "machine/m4", at: []int{guestNumber}, stage: fullDisk,
 			says: `: m4 can't write: disk is full: \S+ has \d+ MiB free, \d+ MiB are needed; free some space there`,
 			todo: "Free some space",
@@ -124,6 +129,18 @@ func cutOff(t *testing.T, c *cluster) {
 	c.awaitVoters(t)
 	c.whole(t)
 	c.laboratory(t, "partition", "1/2,3")
+}
+
+// clash has two loops claim one outside resource, each on its side of a cut: at the door
+// the second would be refused.
+func clash(t *testing.T, c *cluster) {
+	t.Helper()
+	c.remove(t, "step/why-later", "step/why-earlier")
+	c.whole(t)
+	c.laboratory(t, "partition", "1/2,3")
+	c.apply(t, 1, "alice", "kind: Step\nname: why-earlier\nspec: {kind: Allow, loop: whyfirst, step: work, before: [ready], claims: ['router:why']}\n")
+	c.apply(t, 2, "bob", "kind: Step\nname: why-later\nspec: {kind: Allow, loop: whysecond, step: work, before: [ready], claims: ['router:why']}\n")
+	c.laboratory(t, "heal")
 }
 
 // fullDisk has a machine of its own run out of space, and write.
