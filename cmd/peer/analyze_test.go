@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	apiv1 "starling.dev/starling/api/v1"
@@ -46,4 +47,17 @@ func TestAnalyzeOfTheCluster(t *testing.T) {
 	}
 	f.run(t, "analyze", "web", "--churn").wantErr(t, exitError, "leave the object out")
 	f.run(t, "analyze", "--dot").wantErr(t, exitError, "name it")
+}
+
+// wantStanding takes the exit code off a command that ends as the object stands: blocked.
+func wantStanding(t *testing.T, line string, o outcome) outcome {
+	t.Helper()
+	switch strings.Fields(line)[0] {
+	case "status", "describe", "why":
+		if o.code != exitBlocked {
+			t.Errorf("%s ends with %d, want %d", line, o.code, exitBlocked)
+		}
+		o.code = exitOK
+	}
+	return o
 }

@@ -308,14 +308,7 @@ func TestReadingCommands(t *testing.T) {
 		"analyze web":                "the long pole is schedule",
 		"help exit-codes":            "124",
 	} {
-		o, args := execute(t, socket, typed{args: strings.Fields(line)}), strings.Fields(line)
-		if args[0] == "status" || args[0] == "describe" || args[0] == "why" { // which end as the object stands: blocked
-			if o.code != exitBlocked {
-				t.Errorf("%s ends with %d, want %d", line, o.code, exitBlocked)
-			}
-			o.code = exitOK
-		}
-		o.wantOut(t, want)
+		wantStanding(t, line, execute(t, socket, typed{args: strings.Fields(line)})).wantOut(t, want)
 	}
 }
 
