@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,8 +35,12 @@ type Device struct {
 	group   *errgroup.Group // nil unless running
 	ctx     context.Context // of the group
 	machine *tun
-	path    *fastpath.Path // nil where the kernel has no fast path, and unless running
 	pods    map[string]*pod
+
+	// pathMu guards path: it is held for reading while pods are put on and off. Lock order:
+	// mu, pathMu, a pod's fastMu. Only the last two are held while the kernel takes its time.
+	pathMu sync.RWMutex
+	path   *fastpath.Path // nil where the kernel has no fast path, and unless running
 }
 
 // pod is a pod that is served.
@@ -44,9 +50,11 @@ type pod struct {
 	behind netip.Addr // the same behind its CLAT
 	clat   *xlat.Translator
 	link   *tun
-	// Guarded by the Device's mu:
-	lost bool          // the link is gone
-	fast *fastpath.Pod // as it is on the fast path; nil if it is not
+	lost   bool // the link is gone; guarded by the Device's mu
+
+	fastMu sync.Mutex    // guards what follows
+	fast   *fastpath.Pod // as it is on the fast path; nil if it is not
+	gone   bool          // the pod was removed
 }
 
 // view is an immutable picture of who is there.
@@ -93,9 +101,12 @@ func (d *Device) Run(ctx context.Context) error {
 	group.Go(func() error { return d.serve(machine) })
 	for _, p := range d.pods {
 		d.start(p)
+	}
+	early := slices.Collect(maps.Values(d.pods))
+	d.mu.Unlock()
+	for _, p := range early {
 		d.hasten(p)
 	}
-	d.mu.Unlock()
 	stop := context.AfterFunc(ctx, d.stopLinks)
 	defer stop()
 	if err == nil {
@@ -158,10 +169,7 @@ func (d *Device) closeLinks() error {
 	if d.machine != nil {
 		err = d.machine.close()
 	}
-	if d.path != nil {
-		err = errors.Join(err, d.path.Close())
-		d.path = nil
-	}
+	err = errors.Join(err, d.closeFast())
 	for _, p := range d.pods {
 		err = errors.Join(err, p.link.close())
 	}
@@ -172,22 +180,31 @@ func (d *Device) closeLinks() error {
 // Repair puts back what others have taken away: addresses, routes and rules. It is
 // idempotent, and does nothing unless the Device runs.
 func (d *Device) Repair() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.group == nil {
-		return nil
-	}
-	err := within(d.cfg.Machine, func() error { return errors.Join(setUpMachine(d.cfg), d.rehook()) })
-	for _, p := range d.pods {
-		if !p.lost {
-			err = errors.Join(err, within(p.Space, func() error { return setUpPod(d.cfg.MTU) }))
-			d.hasten(p)
-		}
+	served, err := d.repair()
+	for _, p := range served {
+		d.hasten(p)
 	}
 	if err != nil {
 		return fmt.Errorf("repair NAT64: %w", err)
 	}
 	return nil
+}
+
+// repair puts back all but the fast path, and returns the pods that are served.
+func (d *Device) repair() (served []*pod, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.group == nil {
+		return nil, nil
+	}
+	err = within(d.cfg.Machine, func() error { return errors.Join(setUpMachine(d.cfg), d.rehook()) })
+	for _, p := range d.pods {
+		if !p.lost {
+			err = errors.Join(err, within(p.Space, func() error { return setUpPod(d.cfg.MTU) }))
+			served = append(served, p)
+		}
+	}
+	return served, err
 }
 
 // Add gives a pod its link and its way to the IPv4 internet. It may be called before or
@@ -197,27 +214,39 @@ func (d *Device) Add(pod Pod) error {
 	if err := pod.validate(); err != nil {
 		return fmt.Errorf("connect a pod to IPv4: %w", err)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if old := d.pods[pod.ID]; old != nil && old.Pod == pod && !old.lost {
-		return nil
-	}
-	if err := d.remove(pod.ID); err != nil {
+	p, err := d.add(pod)
+	if err != nil {
 		return err
 	}
-	p, err := d.admit(pod)
-	if err != nil {
-		return fmt.Errorf("connect pod %s to IPv4: %w", pod.ID, err)
-	}
-	d.pods[pod.ID] = p
-	if err := d.publish(); err != nil {
-		return errors.Join(err, d.remove(pod.ID))
-	}
-	if d.group != nil {
-		d.start(p)
+	if p != nil {
 		d.hasten(p)
 	}
 	return nil
+}
+
+// add is Add but for the fast path. It returns the pod if that is due.
+func (d *Device) add(spec Pod) (*pod, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if old := d.pods[spec.ID]; old != nil && old.Pod == spec && !old.lost {
+		return nil, nil
+	}
+	if err := d.remove(spec.ID); err != nil {
+		return nil, err
+	}
+	p, err := d.admit(spec)
+	if err != nil {
+		return nil, fmt.Errorf("connect pod %s to IPv4: %w", spec.ID, err)
+	}
+	d.pods[spec.ID] = p
+	if err := d.publish(); err != nil {
+		return nil, errors.Join(err, d.remove(spec.ID))
+	}
+	if d.group == nil {
+		return nil, nil
+	}
+	d.start(p)
+	return p, nil
 }
 
 // admit chooses a pod's addresses and opens its link. The caller holds mu.

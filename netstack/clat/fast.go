@@ -33,6 +33,8 @@ func (d *Device) openFast() {
 		if err := path.Machine(nat64.Attrs().Index); err != nil {
 			return errors.Join(err, path.Close())
 		}
+		d.pathMu.Lock()
+		defer d.pathMu.Unlock()
 		d.path = path
 		return nil
 	})
@@ -43,9 +45,22 @@ func (d *Device) openFast() {
 	d.cfg.Log.Info("IPv4 has a fast path in the kernel", "hook", d.path.Hook())
 }
 
-// rehook hooks the fast path to the machine's link again, in the machine's namespace. The
-// caller holds mu.
+// closeFast lets go of the fast path, which goes on.
+func (d *Device) closeFast() error {
+	d.pathMu.Lock()
+	defer d.pathMu.Unlock()
+	path := d.path
+	d.path = nil
+	if path == nil {
+		return nil
+	}
+	return path.Close()
+}
+
+// rehook hooks the fast path to the machine's link again, in the machine's namespace.
 func (d *Device) rehook() error {
+	d.pathMu.RLock()
+	defer d.pathMu.RUnlock()
 	if d.path == nil {
 		return nil
 	}
@@ -57,9 +72,14 @@ func (d *Device) rehook() error {
 }
 
 // hasten puts a pod on the fast path, or back on it. Without it the pod's packets take
-// the TUN links. The caller holds mu.
+// the TUN links. It takes some milliseconds: whenever a program is hooked, the kernel
+// waits until nobody uses what was there before. The caller does not hold mu.
 func (d *Device) hasten(p *pod) {
-	if d.path == nil || p.lost {
+	d.pathMu.RLock()
+	defer d.pathMu.RUnlock()
+	p.fastMu.Lock()
+	defer p.fastMu.Unlock()
+	if d.path == nil || p.gone {
 		return
 	}
 	if err := d.fasten(p); err != nil {
@@ -126,21 +146,25 @@ func acceptOtherWays() error {
 	return nil
 }
 
-// slow takes a pod off the fast path. The caller holds mu.
+// slow takes a pod that is removed off the fast path. The program at the machine's end of
+// its link stays, and does nothing for a pod that it does not know.
 func (d *Device) slow(p *pod) error {
+	d.pathMu.RLock()
+	defer d.pathMu.RUnlock()
+	p.fastMu.Lock()
+	defer p.fastMu.Unlock()
+	p.gone = true
 	if d.path == nil || p.fast == nil {
 		return nil
 	}
-	at := *p.fast
-	p.fast = nil
-	return within(d.cfg.Machine, func() error { return d.path.Remove(at) })
+	return d.path.Remove(*p.fast)
 }
 
 // Fast returns how many packets have taken the fast path, and how it is hooked to links;
 // hook is empty if there is none.
 func (d *Device) Fast() (counts fastpath.Counts, hook string, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.pathMu.RLock()
+	defer d.pathMu.RUnlock()
 	if d.path == nil {
 		return counts, "", nil
 	}

@@ -164,9 +164,9 @@ func (p *Path) Known(pod Pod) error {
 	return nil
 }
 
-// Remove serves a pod no longer. Its link may be gone. It is idempotent.
-func (p *Path) Remove(pod Pod) error {
-	err := Unhook(pod.Link)
+// Remove serves a pod no longer. The program at its link, if that is still there, leaves
+// packets alone from now on; [Unhook] takes it away. It is idempotent.
+func (p *Path) Remove(pod Pod) (err error) {
 	for _, a := range []netip.Addr{pod.Native, pod.Behind} {
 		err = errors.Join(err, absent(p.objects.ByAddress.Delete(ipv4Word(a))))
 	}
