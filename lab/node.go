@@ -81,7 +81,18 @@ func (l *Lab) running(n int) (pid int, ok bool) {
 		return 0, false
 	}
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err == nil && len(line) == 0 {
+		return pid, beginning(pid)
+	}
 	return pid, err == nil && bytes.Contains(line, []byte("--data="+filepath.Join(l.nodeDir(n), "data")))
+}
+
+// beginning tells a process that the kernel has not given its arguments yet, in the midst
+// of execve, from one that has ended: neither shows a command line.
+func beginning(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, after, found := bytes.Cut(stat, []byte(") ")) // behind the program's name
+	return err == nil && found && !bytes.HasPrefix(after, []byte("Z")) && !bytes.HasPrefix(after, []byte("X"))
 }
 
 // PID is the process of machine n's peer; 0 if it does not run.

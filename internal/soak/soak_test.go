@@ -44,6 +44,7 @@ func TestKilledWriters(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("in round %d, at %s", round+1, lab.Name(victim))
 		}
+		progress(t, round+1, n)
 	}
 	f.whole(t)
 	for _, w := range writers {
@@ -87,8 +88,17 @@ func TestCutAndHealed(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("in round %d", round+1)
 		}
+		progress(t, round+1, n)
 	}
 	report(t, n, writers)
+}
+
+// progress is for whoever waits for a long run, or wonders how far it came.
+func progress(t *testing.T, round, of int) {
+	t.Helper()
+	if round%25 == 0 && round < of {
+		t.Logf("%d rounds of %d", round, of)
+	}
 }
 
 // report says what a test did, for the record.
