@@ -30,6 +30,7 @@ func (e *engine) evaluate(t *tracked) {
 	eval := &e.eval
 	t.kind.Graph.Reevaluate(eval, &t.hand().memo, snap, e.goal(t), e.env(t, snap))
 	wasGone := t.gone
+	e.stays(t, eval)
 	t.verdict, t.gone = eval.Verdict, eval.Gone
 	e.noteQueued(t)
 	if t.gone != wasGone {
@@ -95,6 +96,7 @@ func (e *engine) setGone(t *tracked, gone bool) {
 	}
 	if _, own := e.own[t.ref.Kind]; own && !e.alive(t.ref.Kind) {
 		e.stale = true // with the last object the kind is gone
+		e.mark(crdt.Ref(api.KindObject(t.ref.Kind)))
 	}
 }
 

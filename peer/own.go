@@ -196,6 +196,14 @@ func (e *engine) tables(own map[string]ownKind, fresh []applicant) *api.Catalog 
 	return api.Builtin().With(tables...)
 }
 
+// stays keeps a Kind that was deleted in sight while a partition has left it objects: who
+// wants to be rid of them has to see what they are.
+func (e *engine) stays(t *tracked, eval *lifecycle.Evaluation) {
+	if t.ref.Kind == kindKind && eval.Gone && len(e.list(api.OwnKind(t.ref.Name))) > 0 {
+		eval.Gone, eval.Verdict = false, lifecycle.Progressing
+	}
+}
+
 // alive reports whether the Kind that defines a kind is there and not deleted.
 func (e *engine) alive(name string) bool {
 	t := e.objects[crdt.Ref(api.KindObject(name))]

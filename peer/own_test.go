@@ -258,3 +258,42 @@ func TestClash(t *testing.T) {
 		}
 	}
 }
+
+// A Kind that is deleted on one side of a partition, while the other makes an object of it,
+// stays in sight until somebody deletes that as well.
+func TestKindDeletedAcrossPartition(t *testing.T) {
+	c := newCluster(t, 2)
+	c.attach("db")
+	c.run(3 * time.Second)
+	c.mustApply(1, databaseKind)
+	c.split(1)
+	c.mustApply(1, mainDatabase)
+	kind := api.Key{Kind: "Kind", Name: "database"}
+	if a := c.write(2, Edit{Kind: EditDelete, Key: kind}); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	c.heal()
+	c.run(5 * time.Second)
+	for i, n := range c.cores {
+		seen, ok := n.core.See(kind)
+		object, there := n.core.See(mainKey)
+		if !ok || !seen.Object.Deleted || !there || object.Eval.Verdict != lifecycle.Converged {
+			t.Errorf("m%d: the Kind is in sight: %v; its object is: %v, %s", i+1, ok, there, object.Eval.Verdict)
+		}
+	}
+	if a := c.apply(1, strings.Replace(mainDatabase, "main", "other", 1)); a.Err == nil || !strings.Contains(a.Err.Error(), "kind/database was deleted") {
+		t.Errorf("a new object of a deleted Kind: %v", a.Err)
+	}
+	if a := c.write(2, Edit{Kind: EditDelete, Key: mainKey}); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	c.run(3 * time.Second)
+	for i, n := range c.cores {
+		if _, ok := n.core.See(kind); ok {
+			t.Errorf("m%d still sees the Kind", i+1)
+		}
+		if _, ok := n.core.Catalog().KindByName("database"); ok {
+			t.Errorf("m%d still has the kind", i+1)
+		}
+	}
+}

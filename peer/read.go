@@ -39,7 +39,9 @@ func (c *Core) see(t *tracked) Seen {
 		snap = c.engine.withDerived(t.snap(), t.kind.Derive(t.snap(), &view{c: c}))
 	}
 	folded, _ := c.journal.state.Object(t.ref)
-	return Seen{Invalid: t.hand().invalid, Object: snap, Folded: folded, Graph: t.kind.Graph, Eval: t.kind.Graph.Evaluate(snap, c.engine.goal(t), c.engine.env(t, snap))}
+	s := Seen{Invalid: t.hand().invalid, Object: snap, Folded: folded, Graph: t.kind.Graph, Eval: t.kind.Graph.Evaluate(snap, c.engine.goal(t), c.engine.env(t, snap))}
+	c.engine.stays(t, &s.Eval)
+	return s
 }
 
 // List returns the objects of a kind, or of all kinds for "", sorted by key. Those
