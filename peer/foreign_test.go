@@ -141,7 +141,7 @@ func TestStepsThatDoNotFit(t *testing.T) {
 		"status.machine belongs to loop scheduler": "\n  kind: Pod\n  loop: b\n  outputs: [status.machine]\n",
 		"is a loop of the peer itself":             "\n  kind: Pod\n  loop: scheduler\n",
 		"step b:second can't read spec.contaners: a Pod has no spec.contaners: there is no such field; did you mean containers?": "\n  kind: Pod\n  loop: b\n  requires: [network]\n  reads: [spec.contaners]\n",
-		"loop b claims nftables:starling/table, and nftables:starling is claimed by loop network; one resource has one owner":          "\n  kind: Service\n  loop: b\n  claims: [\"nftables:starling/table\"]\n",
+		"loop b claims nftables:starling/table, and nftables:starling is claimed by loop network; one resource has one owner":    "\n  kind: Service\n  loop: b\n  claims: [\"nftables:starling/table\"]\n",
 		"there is no kind \"Pdo\"": "\n  kind: Pdo\n  loop: b\n",
 	} {
 		specs, err := api.ParseYAML("test", fmt.Appendf(nil, "kind: Step\nname: second\nspec:\n%s", spec))
