@@ -96,6 +96,10 @@ func (c Config) lower() netip.Prefix {
 // own is the machine's address in the range; PickIPv4 leaves it to us.
 func (c Config) own() netip.Addr { return c.IPv4.Masked().Addr().Next() }
 
+// translator is the NAT64's own address, from which it sends ICMP errors. It is not the
+// machine's: the kernel takes no packet that comes in from an address of its own.
+func (c Config) translator() netip.Addr { return c.own().Next() }
+
 // Pod is a pod to be served.
 type Pod struct {
 	ID      string

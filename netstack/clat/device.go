@@ -51,6 +51,7 @@ type pod struct {
 	clat   *xlat.Translator
 	link   *tun
 	lost   bool // the link is gone; guarded by the Device's mu
+	mtu    int  // what its Ethernet link carries; guarded by the Device's mu
 
 	fastMu sync.Mutex    // guards what follows
 	fast   *fastpath.Pod // as it is on the fast path; nil if it is not
@@ -200,11 +201,14 @@ func (d *Device) repair() (served []*pod, err error) {
 	err = within(d.cfg.Machine, func() error { return errors.Join(setUpMachine(d.cfg), d.rehook()) })
 	for _, p := range d.pods {
 		if !p.lost {
-			err = errors.Join(err, within(p.Space, func() error { return setUpPod(d.cfg.MTU) }))
+			err = errors.Join(err, within(p.Space, func() error {
+				p.mtu = ethernetMTU(d.cfg.MTU)
+				return setUpPod(d.cfg.MTU)
+			}))
 			served = append(served, p)
 		}
 	}
-	return served, err
+	return served, errors.Join(err, d.publish())
 }
 
 // Add gives a pod its link and its way to the IPv4 internet. It may be called before or
@@ -264,7 +268,7 @@ func (d *Device) admit(spec Pod) (*pod, error) {
 	if p.clat, err = xlat.New(d.cfg.clat(p)); err != nil {
 		return nil, err
 	}
-	p.link, err = openPodLink(spec, d.cfg.MTU)
+	p.link, p.mtu, err = openPodLink(spec, d.cfg.MTU)
 	return p, err
 }
 

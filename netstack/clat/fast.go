@@ -100,7 +100,7 @@ func (d *Device) fasten(p *pod) error {
 			return fmt.Errorf("find the pod's link %s: %w", PodLink, err)
 		}
 		ethLink, clatLink = eth.Attrs().Index, inner.Attrs().Index
-		at.Link, at.PodMAC = eth.Attrs().ParentIndex, eth.Attrs().HardwareAddr
+		at.Link, at.PodMAC, at.MTU = eth.Attrs().ParentIndex, eth.Attrs().HardwareAddr, eth.Attrs().MTU
 		return acceptOtherWays()
 	})
 	if err != nil {
@@ -111,7 +111,7 @@ func (d *Device) fasten(p *pod) error {
 		if err != nil {
 			return fmt.Errorf("find the machine's end of the pod's link: %w", err)
 		}
-		at.MachineMAC = host.Attrs().HardwareAddr
+		at.MachineMAC, at.MTU = host.Attrs().HardwareAddr, min(host.Attrs().MTU, at.MTU)
 		if len(at.MachineMAC) != 6 || len(at.PodMAC) != 6 {
 			return fmt.Errorf("link %s is not an Ethernet link", host.Attrs().Name)
 		}
@@ -125,7 +125,7 @@ func (d *Device) fasten(p *pod) error {
 	if err != nil {
 		return err
 	}
-	moved := p.fast == nil || p.fast.Link != at.Link
+	moved := p.fast == nil || p.fast.Link != at.Link || p.fast.MTU != at.MTU
 	p.fast = &at
 	return within(p.Space, func() error {
 		if hooked, err := d.path.Hooked(clatLink); err != nil || hooked && !moved {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -232,4 +233,44 @@ func (s *space) tryPing(to string) (err error) {
 		return nil
 	})
 	return err
+}
+
+// TestSmallerPodLinks: a pod's Ethernet link may carry less than the TUN links do, also
+// from one moment to the next (tunnels between machines do that). What does not fit takes
+// the TUN, and nothing is lost without a word.
+func TestSmallerPodLinks(t *testing.T) {
+	const small = 1380
+	w := newWorld(t, 1, 1500)
+	w.machine.ip(fmt.Sprintf("link set slp1 mtu %d", small), "addr add fd00:9::9/128 dev lo") // to send errors from
+	w.pods[0].ip(fmt.Sprintf("link set eth0 mtu %d", small))
+	check(t, w.device.Repair())
+	tcp, udp := w.server.serveTCP(echoHashed), w.server.serveUDP(nil)
+	for family := range families {
+		for size := 1300; size <= 1460; size += 10 {
+			w.pods[0].ping(family, size)
+		}
+		w.askAgain(w.pods[0].dial("udp"+family, endpoint(family, udp), nil), blob(1440))
+		upload(t, w.pods[0].dial("tcp"+family, endpoint(family, tcp), nil), 1<<20)
+	}
+	if c := w.fast(); c.In4 == 0 || c.In6 == 0 {
+		t.Errorf("nothing took the fast path: %+v", c)
+	}
+}
+
+// askAgain sends a datagram whose answer does not fit at first: the server, which forbids
+// that it is fragmented, is told so, and a later answer comes.
+func (w *world) askAgain(conn net.Conn, b []byte) {
+	w.t.Helper()
+	for try := 1; ; try++ {
+		check(w.t, conn.SetReadDeadline(time.Now().Add(time.Second)))
+		_, err := conn.Write(b)
+		check(w.t, err)
+		n, err := conn.Read(make([]byte, 65536))
+		if err == nil && n == len(machineIP)+1+len(b) {
+			return
+		}
+		if try == 5 {
+			w.t.Fatalf("%d bytes: no answer came whole: %d bytes, %v", len(b), n, err)
+		}
+	}
 }

@@ -32,15 +32,27 @@ func within(path string, f func() error) error {
 	return linux.Within(fd, f)
 }
 
-// openPodLink opens and sets up a pod's link.
-func openPodLink(pod Pod, mtu int) (t *tun, err error) {
+// openPodLink opens and sets up a pod's link. carries is the MTU of its Ethernet link.
+func openPodLink(pod Pod, mtu int) (t *tun, carries int, err error) {
 	err = within(pod.Space, func() error {
+		carries = ethernetMTU(mtu)
 		if t, err = openTUN(PodLink); err != nil {
 			return err
 		}
 		return setUpPod(mtu)
 	})
-	return closeOnError(t, err)
+	t, err = closeOnError(t, err)
+	return t, carries, err
+}
+
+// ethernetMTU is what the Ethernet link of the pod whose namespace the calling thread is
+// in carries: at most mtu, and that if there is no such link.
+func ethernetMTU(mtu int) int {
+	link, err := netlink.LinkByName(netstack.PodLink)
+	if err != nil {
+		return mtu
+	}
+	return max(minMTU, min(mtu, link.Attrs().MTU))
 }
 
 // setUpPod gives a pod's link its address and route, and the MTU that makes packets fit

@@ -42,7 +42,9 @@ func (c Config) clat(p *pod) xlat.Config {
 
 // nat64 configures the machine's translator: one mapping for all pods behind their
 // CLATs, and one for each pod's own address. The whole way between it and a pod is on
-// this machine, so packets that may be fragmented need not be cut to 1,280 bytes.
+// this machine, so packets that may be fragmented need not be cut to 1,280 bytes, but to
+// what the pods' links carry. (A packet that may not be is passed on, and the kernel
+// answers it if it does not fit into a pod's link.)
 func (c Config) nat64(pods map[string]*pod) xlat.Config {
 	octet, bit := c.upperBit()
 	upper := c.IPv4.Masked().Addr().As4()
@@ -51,13 +53,16 @@ func (c Config) nat64(pods map[string]*pod) xlat.Config {
 	cfg := xlat.Config{
 		Prefix:      c.Prefix,
 		Mappings:    []xlat.Mapping{{IPv4: half, IPv6: netip.PrefixFrom(xlat.Embed(between, half.Addr()), 96+half.Bits())}},
-		Translator4: c.own(),
-		Translator6: xlat.Embed(c.Prefix, c.own()),
+		Translator4: c.translator(),
+		Translator6: xlat.Embed(c.Prefix, c.translator()),
 		MTU4:        c.MTU, MTU6: c.MTU, LowestMTU6: c.MTU,
 		ComputeUDPChecksum: true,
 		Hairpin:            xlat.HairpinOff,
 	}
 	for _, p := range pods {
+		if p.mtu != 0 {
+			cfg.LowestMTU6 = min(cfg.LowestMTU6, p.mtu)
+		}
 		cfg.Mappings = append(cfg.Mappings, xlat.Mapping{
 			IPv4: netip.PrefixFrom(p.native, 32), IPv6: netip.PrefixFrom(p.Address, 128),
 		})

@@ -24,7 +24,7 @@ type Config struct {
 	Prefix netip.Prefix // the NAT64 prefix, a /96
 	IPv4   netip.Prefix // the pods' range behind this machine
 	Inside netip.Addr   // the IPv4 address that every pod sees as its own
-	MTU    int          // of pods' links
+	MTU    int          // of the NAT64 link and, but for 20 bytes, of pods' CLAT links
 	// Clsact is for a kernel without tcx, and for trying what that would be like.
 	Clsact bool
 	// Header is the length of the link-layer header of packets at the NAT64 and CLAT
@@ -37,7 +37,7 @@ type Pod struct {
 	Address netip.Addr // its IPv6 address
 	// Native and Behind are its IPv4 addresses, as an IPv6 host and behind its CLAT.
 	Native, Behind netip.Addr
-	Link           int // index of the machine's end of its link
+	Link, MTU      int // index of the machine's end of its link, and what that carries
 	// MachineMAC and PodMAC are the link-layer addresses of the link's ends.
 	MachineMAC, PodMAC net.HardwareAddr
 }
@@ -197,7 +197,7 @@ func absent(err error) error {
 // programs take is sent to its Ethernet link.
 func (p *Path) Inside(pod Pod, clatLink, ethLink int) error {
 	program, err := p.loadInside(map[string]any{
-		"eth_link": uint32(ethLink), "eth_machine": [6]byte(pod.MachineMAC), "eth_pod": [6]byte(pod.PodMAC),
+		"eth_link": uint32(ethLink), "eth_mtu": uint32(pod.MTU), "eth_machine": [6]byte(pod.MachineMAC), "eth_pod": [6]byte(pod.PodMAC),
 	})
 	if err != nil {
 		return err
@@ -234,14 +234,14 @@ func (p *Path) Hooked(link int) (bool, error) {
 type value struct {
 	Address            [4]uint32
 	Native, Behind     uint32
-	Link               uint32
+	Link, MTU          uint32
 	MachineMAC, PodMAC [6]byte
 }
 
 func valueOf(p Pod) value {
 	return value{
 		Address: addressWords(p.Address), Native: ipv4Word(p.Native), Behind: ipv4Word(p.Behind),
-		Link: uint32(p.Link), MachineMAC: [6]byte(p.MachineMAC), PodMAC: [6]byte(p.PodMAC),
+		Link: uint32(p.Link), MTU: uint32(p.MTU), MachineMAC: [6]byte(p.MachineMAC), PodMAC: [6]byte(p.PodMAC),
 	}
 }
 

@@ -30,7 +30,7 @@ const (
 func (p *Path) Try(at Place, frame []byte) (decision int, out []byte, err error) {
 	program := map[Place]*ebpf.Program{FromPod: p.objects.Out, ToPod: p.objects.In}[at]
 	if program == nil {
-		if program, err = p.loadInside(nil); err != nil {
+		if program, err = p.loadInside(map[string]any{"eth_mtu": uint32(p.cfg.MTU)}); err != nil {
 			return 0, nil, err
 		}
 		defer program.Close()
@@ -46,5 +46,5 @@ func (p *Path) Try(at Place, frame []byte) (decision int, out []byte, err error)
 // Tried is a pod for Try: the frames seem to come from the loopback link.
 func Tried(address, native, behind netip.Addr) Pod {
 	mac := make([]byte, 6)
-	return Pod{Address: address, Native: native, Behind: behind, Link: 1, MachineMAC: mac, PodMAC: mac}
+	return Pod{Address: address, Native: native, Behind: behind, Link: 1, MTU: 1500, MachineMAC: mac, PodMAC: mac}
 }

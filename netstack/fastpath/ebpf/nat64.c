@@ -28,16 +28,17 @@ const volatile u32 prefix[3];                 /* NAT64 prefix, a /96 */
 const volatile u32 well_known;                /* it is 64:ff9b::/96, for global addresses only */
 const volatile u32 range, range_mask;         /* the pods' IPv4 addresses behind this machine */
 const volatile u32 inside;                    /* 192.0.0.2 */
-const volatile u32 mtu;                       /* of pods' links */
+const volatile u32 mtu;                       /* of the NAT64 link and, but for 20 bytes, the CLAT links */
 const volatile u32 nat64_link;                /* the machine's NAT64 link */
 const volatile u32 tun_header;                /* length of the link-layer header at the TUN links: none */
+const volatile u32 eth_mtu;                   /* starling_clat: the MTU of the pod's Ethernet link */
 const volatile u32 eth_link;                  /* starling_clat: the pod's Ethernet link, */
 const volatile u8 eth_machine[6], eth_pod[6]; /* and the addresses at its two ends */
 
 struct pod {
 	u32 address[4];
 	u32 native, behind; /* its IPv4 addresses: as an IPv6 host, and behind its CLAT */
-	u32 link;           /* the machine's end of its link */
+	u32 link, mtu;      /* the machine's end of its link, and what that carries */
 	u8 machine_mac[6], pod_mac[6];
 };
 
@@ -393,15 +394,15 @@ SEC("tc") int starling_in(struct __sk_buff *skb)
 	if (!pod || !outside(p.from) || IP6 + p.segment > mtu)
 		return NEXT;
 	if (p.to == pod->native)
-		return in6(skb, pod, &p);
-	return in4(skb, pod, &p);
+		return IP6 + p.segment > pod->mtu ? NEXT : in6(skb, pod, &p);
+	return IP4 + p.segment > pod->mtu ? NEXT : in4(skb, pod, &p);
 }
 
 SEC("tc") int starling_clat(struct __sk_buff *skb)
 {
 	struct packet p = {};
 	if (skb->protocol != htons(ETH_IPV4) || !parse4(skb, tun_header, &p, 2) || p.from != inside || !outside(p.to) ||
-	    IP6 + p.segment > mtu + CLAT_EXTRA || IP4 + p.segment > mtu)
+	    IP6 + p.segment > mtu + CLAT_EXTRA || IP4 + p.segment > mtu || IP4 + p.segment > eth_mtu)
 		return NEXT;
 	if (!frame(skb, eth_machine, eth_pod, ETH_IPV4))
 		return NEXT;
