@@ -44,6 +44,8 @@ func decodeAny(kind string, f Fields) (any, error) {
 		return DecodeTarget(f)
 	case "Allow":
 		return DecodeAllow(f)
+	case "Site":
+		return DecodeSite(f)
 	case "Pool":
 		return DecodePool(f)
 	}

@@ -99,7 +99,7 @@ type Kind struct {
 }
 
 // builtinKinds is sorted by name and never changed.
-var builtinKinds = []Kind{allowKind, kindKind, machineKind, pinnedKind, podKind, poolKind, serviceKind, stepKind, targetKind}
+var builtinKinds = []Kind{allowKind, kindKind, machineKind, pinnedKind, podKind, poolKind, serviceKind, siteKind, stepKind, targetKind}
 
 // Kinds returns the table of every built-in kind, sorted by name. The caller
 // must not change it.

@@ -120,6 +120,8 @@ func drawFields(t *rapid.T, k Kind) Fields {
 			f["spec.pool"] = Str("lan")
 		}
 		spreadPorts(f, "spec.ports.*.port")
+	case "Site":
+		fitSite(t, f)
 	case "Pool":
 		f["spec.prefixes"] = List("192.0.2.16/28", "2001:db8::10/124")
 	case "Allow":
@@ -129,6 +131,30 @@ func drawFields(t *rapid.T, k Kind) Fields {
 		}
 	}
 	return f
+}
+
+// fitSite makes what was drawn for a site one whole.
+func fitSite(t *rapid.T, f Fields) {
+	f["spec.hosts"] = List("shop.example.com", "*.example.com")
+	for path := range f {
+		if Below(path, "spec.tls") {
+			delete(f, path)
+		}
+	}
+	f["spec.routes.all.path"] = Str("/")
+	for _, name := range f.Keys("spec.routes") {
+		at := Child("spec.routes", name)
+		f[at+".path"], f[at+".services.web"], f[at+".retries"], f[at+".timeout"] = Str("/shop"), "1", "3", Duration(1e9)
+		for _, service := range f.Keys(at + ".services") {
+			f[Child(at+".services", service)] = Int(rapid.IntRange(1, 100).Draw(t, "weight"))
+		}
+	}
+	if rapid.Bool().Draw(t, "acme") {
+		f["spec.tls.acme.email"], f["spec.tls.acme.trust"] = Str("a@example.com"), Str("/etc/ca.pem")
+		f["spec.tls.acme.directory"] = Str("https://example.com/dir")
+	} else {
+		f["spec.tls.certificate"], f["spec.tls.key"] = Str("/etc/a.pem"), Str("/etc/b.pem")
+	}
 }
 
 // fitTogether makes what was drawn for a pod's spec, or for a template, one whole.

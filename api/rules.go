@@ -38,6 +38,8 @@ func rules(kind string, f Fields, add addFunc) {
 		machineRules(f, add)
 	case serviceKind.Name:
 		serviceRules(f, add)
+	case siteKind.Name:
+		siteRules(f, add)
 	case poolKind.Name:
 		poolRules(f, add)
 	case allowKind.Name:

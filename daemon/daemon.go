@@ -81,7 +81,7 @@ func (d *Daemon) build(ctx context.Context) error {
 		return err
 	}
 	for _, part := range []func(context.Context) error{
-		d.buildTranslator, d.buildNetwork, d.buildTunnels, d.buildFollower, d.buildNames, d.buildRuntime, d.buildLoop,
+		d.buildTranslator, d.buildNetwork, d.buildTunnels, d.buildFollower, d.buildSites, d.buildNames, d.buildRuntime, d.buildLoop,
 		func(context.Context) error { return d.buildGossip(name) },
 		d.buildServer,
 	} {

@@ -17,6 +17,7 @@ import (
 	"starling.dev/starling/netstack/linux/services"
 	"starling.dev/starling/netstack/policy"
 	"starling.dev/starling/netstack/service"
+	"starling.dev/starling/netstack/site"
 	"starling.dev/starling/peer"
 )
 
@@ -33,6 +34,7 @@ type follower struct {
 	table     *services.Table
 	policies  *policies.Table
 	ports     *hostports.Table
+	sites     *site.Server
 	// podIPv4 is a pod's address behind this machine, if it has one.
 	podIPv4 func(podID string) netip.Addr
 	// listening takes the programs that listen on ports which pods want.
@@ -53,9 +55,9 @@ type follower struct {
 
 // view is what the core showed last. Objects and slices of the core never change.
 type view struct {
-	services, machines, allows, pools []*lifecycle.Object
-	silent                            map[string]bool
-	synced                            bool
+	services, machines, allows, pools, sites []*lifecycle.Object
+	silent                                   map[string]bool
+	synced                                   bool
 	// version is that of the pods, of which only what changed is looked at.
 	version uint64
 }
@@ -147,6 +149,7 @@ func (f *follower) stepLocked(ctx context.Context) error {
 		pods = f.changedPods(c, &now)
 		now.services, now.machines = c.Objects("Service"), c.Objects("Machine")
 		now.allows, now.pools = c.Objects("Allow"), c.Objects("Pool")
+		now.sites = c.Objects("Site")
 		now.synced = c.Synced()
 		for _, m := range c.Members() {
 			now.silent[m.Name] = !m.Alive
@@ -157,6 +160,7 @@ func (f *follower) stepLocked(ctx context.Context) error {
 	}
 	change := f.compare(now, pods)
 	departed := f.addressesOf(change.GonePods)
+	f.serveSites(f.seen.sites, now.sites)
 	f.seen, f.recheck = now, false
 	effect := f.directory.Update(change)
 	f.noteLeft(effect)

@@ -91,7 +91,7 @@ func (f *follower) state() string {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	b.WriteString(f.balancer.state())
+	b.WriteString(f.balancer.state() + f.sitesState())
 	if lines := netstack.HostPortLines(f.host.led); lines != "" {
 		b.WriteString("host ports\n")
 		for line := range strings.Lines(lines) {

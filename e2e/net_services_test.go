@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"os/exec"
 	"sync"
 	"testing"
@@ -21,9 +22,10 @@ type load struct {
 // askers is how many requests are under way at any time.
 const askers = 4
 
-func startLoad(pod seen, url string) *load {
+func startLoad(pod seen, url string) *load { return startLoadBy(pod.client(), url) }
+
+func startLoadBy(client *http.Client, url string) *load {
 	l := &load{stop: make(chan struct{}), by: map[string]int{}}
-	client := pod.client()
 	for range askers {
 		l.done.Go(func() {
 			for {

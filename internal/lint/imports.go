@@ -50,6 +50,7 @@ func Rules() []Rule {
 		{Of: "netstack", Own: []string{"api"}},
 		{Of: "netstack/xlat"},
 		{Of: "netstack/dns64", Own: []string{"netstack/xlat"}, Libraries: []string{"github.com/miekg/dns"}},
+		{Of: "netstack/site", Own: []string{"netstack/service"}, Libraries: []string{"github.com/caddyserver/certmagic", "go.uber.org/zap", "golang.org/x/sync/errgroup"}},
 		{Of: "netstack/...", Own: []string{"api", "loops", "netstack/..."}, Libraries: append([]string{"github.com/miekg/dns"}, kernel...)},
 		// What meets the disk, the wire and containerd.
 		{Of: "store", Own: []string{"api", "crdt"}, Libraries: append([]string{"github.com/dgraph-io/badger/v4"}, system...)},

@@ -39,15 +39,15 @@ func (s Service) Forwards() []Forward {
 		}
 		for i, port := range s.Ports {
 			f := Forward{Where: Where{a, port.Protocol, port.Port}, Affinity: s.Affinity}
-			f.Endpoints = s.targets(i)
+			f.Endpoints = s.Targets(i)
 			list = append(list, f)
 		}
 	}
 	return list
 }
 
-// targets are where the endpoints take connections for the i-th port.
-func (s Service) targets(i int) (list []netip.AddrPort) {
+// Targets are where the endpoints take connections for the i-th port.
+func (s Service) Targets(i int) (list []netip.AddrPort) {
 	for _, e := range s.Endpoints {
 		list = append(list, netip.AddrPortFrom(e.Address, e.Ports[i]))
 	}
@@ -62,7 +62,7 @@ func (s Service) Relays() (list []Forward) {
 			continue
 		}
 		for i, port := range s.Ports {
-			list = append(list, Forward{Where: Where{a, port.Protocol, port.Port}, Affinity: s.Affinity, Endpoints: s.targets(i)})
+			list = append(list, Forward{Where: Where{a, port.Protocol, port.Port}, Affinity: s.Affinity, Endpoints: s.Targets(i)})
 		}
 	}
 	return list

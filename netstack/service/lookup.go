@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // Synced reports whether what is not in the directory does not exist.
@@ -35,6 +36,13 @@ func (d *Directory) Machine(name string) (Machine, bool) {
 	defer d.mu.RUnlock()
 	m, ok := d.machines[name]
 	return m, ok
+}
+
+// Machines returns all machines, sorted by name.
+func (d *Directory) Machines() []Machine {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(d.machines), func(a, b Machine) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // Owner finds what has an address.
