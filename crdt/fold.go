@@ -13,7 +13,7 @@ import (
 // Immutable once inserted.
 type node struct {
 	id      ID
-	body    string // the encoding without version and signature; author points into it
+	body    string // what kept gives, encoded; author points into it
 	stamp   uint64
 	number  uint64
 	parents []*node
@@ -49,8 +49,14 @@ func (n *node) compare(o *node) int {
 
 func (n *node) change() Change { return (&reader{rest: n.body}).body() }
 
+// kept is what the fold and the history need of a change: what the node has in other
+// words, and what was judged when it came, is left out.
+func (c *Change) kept() Change {
+	return Change{Author: c.Author, HLC: c.HLC, Level: c.Level, Set: c.Set, Message: c.Message, Ops: c.Ops}
+}
+
 func newNode(c *Change, id ID, parents []*node, gen int, traits trait) *node {
-	n := &node{id: id, body: string(c.appendBody(nil)), stamp: c.HLC, parents: parents, gen: gen, traits: traits}
+	n := &node{id: id, body: string(c.kept().appendBody(nil)), stamp: c.HLC, parents: parents, gen: gen, traits: traits}
 	n.author = n.change().Author
 	for _, p := range parents {
 		n.stamp = max(n.stamp, after(p.stamp))
@@ -78,8 +84,10 @@ type cell struct {
 
 // write returns cells with the operations of n folded in; cells is left as it was.
 // Invariant: cells are sorted by path, and each holds the greatest (stamp, ID).
-func write(cells []cell, n *node) []cell {
-	ops := slices.DeleteFunc(n.change().Ops, func(o Op) bool { return o.Kind != OpSet && o.Kind != OpUnset })
+func write(cells []cell, n *node) []cell { return writeOps(cells, n, n.change().Ops) }
+
+func writeOps(cells []cell, n *node, ops []Op) []cell {
+	ops = slices.DeleteFunc(ops, func(o Op) bool { return o.Kind != OpSet && o.Kind != OpUnset })
 	room := len(cells) // exactly what is needed, since every object keeps its cells
 	for _, o := range ops {
 		if _, found := findCell(cells, o.Path); !found {

@@ -18,7 +18,7 @@ import (
 //	results  of each generation: step, stamp:8, change:32, refused, body
 //
 // Fields, heads and who has the name follow from that, by the fold's own rules.
-const packVersion = 1
+const packVersion = 2
 
 // defaultOpen is how many objects are kept open.
 const defaultOpen = 1024
@@ -154,16 +154,19 @@ func (s *State) readContents(r *reader, ref Ref) *contents {
 
 func (s *State) readLine(r *reader, ref Ref) *lineage {
 	l := &lineage{}
-	for range r.uvarint(uint64(len(r.rest)), "nodes") {
-		if n := l.readNode(r); r.err == nil {
-			l.nodes = append(l.nodes, n)
+	count := r.uvarint(uint64(len(r.rest)), "nodes")
+	l.nodes = make([]*node, 0, min(count, 64))
+	ops := make([][]Op, 0, cap(l.nodes))
+	for range count {
+		if n, o := l.readNode(r); r.err == nil {
+			l.nodes, ops = append(l.nodes, n), append(ops, o)
 		}
 	}
 	if r.err != nil || len(l.nodes) == 0 {
 		r.fail("a line", "has no nodes")
 		return l
 	}
-	l.refold(ref)
+	l.refold(ref, ops)
 	if gens := r.uvarint(uint64(len(r.rest)), "generations"); int(gens) != len(l.gens) {
 		r.fail("generations", "are others than the fold gives")
 	}
@@ -173,7 +176,7 @@ func (s *State) readLine(r *reader, ref Ref) *lineage {
 	return l
 }
 
-func (l *lineage) readNode(r *reader) *node {
+func (l *lineage) readNode(r *reader) (*node, []Op) {
 	n := &node{id: r.id("node"), stamp: r.uint64("stamp"), number: r.uvarint(maxSeq, "number"), gen: int(r.uvarint(noLimit, "generation"))}
 	n.traits = trait(r.byte("traits"))
 	n.refused = r.bytes(noLimit, "refusal")
@@ -184,14 +187,16 @@ func (l *lineage) readNode(r *reader) *node {
 			r.fail("a parent", "stands behind its child")
 		}
 	}
-	if n.body = r.bytes(noLimit, "body"); r.err == nil {
-		n.author = n.change().Author
+	if n.body = r.bytes(noLimit, "body"); r.err != nil {
+		return n, nil
 	}
-	return n
+	c := n.change()
+	n.author = c.Author
+	return n, c.Ops
 }
 
-// refold finds the generations anew from the nodes.
-func (l *lineage) refold(ref Ref) {
+// refold finds the generations anew from the nodes, whose operations are given.
+func (l *lineage) refold(ref Ref, ops [][]Op) {
 	root := l.root()
 	first := &Object{ref: ref, id: root.id, creator: root.author, since: root}
 	l.gens = []*Object{first}
@@ -200,9 +205,9 @@ func (l *lineage) refold(ref Ref) {
 		return
 	}
 	first.nodes = l.nodes
-	for _, n := range l.nodes {
+	for i, n := range l.nodes {
 		if n.counts() {
-			first.cells = write(first.cells, n)
+			first.cells = writeOps(first.cells, n, ops[i])
 			if n.is(traitCausal) {
 				first.heads = advance(first.heads, n)
 			}

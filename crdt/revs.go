@@ -58,9 +58,13 @@ func (o *Object) Rev(change ID) (Rev, bool) {
 
 func (n *node) public() Rev {
 	c := n.change()
+	var parents []ID
+	for _, p := range n.parents {
+		parents = append(parents, p.id)
+	}
 	return Rev{
 		Change: n.id, Number: n.number, IsRev: n.is(traitRev), Deletes: n.is(traitDeletes),
-		Parents: c.Parents, Author: c.Author, HLC: c.HLC, Stamp: n.stamp,
+		Parents: parents, Author: c.Author, HLC: c.HLC, Stamp: n.stamp,
 		Message: c.Message, Set: c.Set, Ops: c.Ops, Refused: n.refused,
 	}
 }

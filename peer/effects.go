@@ -138,7 +138,7 @@ func (e *engine) strayDue(t *tracked, step *lifecycle.Step) bool {
 	if try == nil || !e.c.now.Before(try.next) {
 		return true
 	}
-	e.wakes.add(try.next, t.ref)
+	e.wakes.add(try.next, t)
 	return false
 }
 

@@ -302,8 +302,8 @@ const maxLooked = 4096
 
 // settle evaluates whatever is due until nothing is, or the turn has lasted long enough.
 func (e *engine) settle() {
-	for _, ref := range e.wakes.due(e.c.now) {
-		e.mark(ref)
+	for _, t := range e.wakes.due(e.c.now) {
+		e.mark(t.ref)
 	}
 	e.ensureSelf()
 	e.ask()
@@ -318,7 +318,7 @@ func (e *engine) settle() {
 		e.queue = e.queue[1:]
 		t.marked = false
 		if rounds[t]++; rounds[t] > maxRounds {
-			e.wakes.add(e.c.now.Add(time.Second), t.ref)
+			e.wakes.add(e.c.now.Add(time.Second), t)
 			continue
 		}
 		if e.evaluate(t); len(e.queue) == 0 {

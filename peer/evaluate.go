@@ -255,7 +255,7 @@ func (e *engine) silentHolders(t *tracked) []string {
 
 func (e *engine) wakeAt(t *tracked, at time.Time) {
 	if !at.IsZero() {
-		e.wakes.add(at, t.ref)
+		e.wakes.add(at, t)
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"container/heap"
 	"slices"
 	"time"
-
-	"starling.dev/starling/crdt"
 )
 
 // index is a reverse index: topic -> objects.
@@ -47,36 +45,36 @@ func sortTracked(list []*tracked) {
 type wakeQueue struct{ h wakeHeap }
 
 type wake struct {
-	at  time.Time
-	ref crdt.Ref
+	at int64 // nanoseconds since 1970
+	t  *tracked
 }
 
-func (q *wakeQueue) add(at time.Time, ref crdt.Ref) { heap.Push(&q.h, wake{at, ref}) }
+func (q *wakeQueue) add(at time.Time, t *tracked) { heap.Push(&q.h, wake{at.UnixNano(), t}) }
 
 func (q *wakeQueue) next() time.Time {
 	if len(q.h) == 0 {
 		return time.Time{}
 	}
-	return q.h[0].at
+	return time.Unix(0, q.h[0].at).UTC()
 }
 
 // due takes everything off that is due.
-func (q *wakeQueue) due(now time.Time) []crdt.Ref {
-	var refs []crdt.Ref
-	for len(q.h) > 0 && !q.h[0].at.After(now) {
-		refs = append(refs, heap.Pop(&q.h).(wake).ref)
+func (q *wakeQueue) due(now time.Time) []*tracked {
+	var list []*tracked
+	for len(q.h) > 0 && q.h[0].at <= now.UnixNano() {
+		list = append(list, heap.Pop(&q.h).(wake).t)
 	}
-	return refs
+	return list
 }
 
 type wakeHeap []wake
 
 func (h wakeHeap) Len() int { return len(h) }
 func (h wakeHeap) Less(i, j int) bool {
-	if !h[i].at.Equal(h[j].at) {
-		return h[i].at.Before(h[j].at)
+	if h[i].at != h[j].at {
+		return h[i].at < h[j].at
 	}
-	return compareRefs(h[i].ref, h[j].ref) < 0
+	return compareRefs(h[i].t.ref, h[j].t.ref) < 0
 }
 func (h wakeHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 func (h *wakeHeap) Push(x any)   { *h = append(*h, x.(wake)) }
