@@ -201,10 +201,10 @@ func changed(before, after *Memo, reader int) (paths []string) {
 	}
 	for len(a) > 0 || len(b) > 0 {
 		switch {
-		case len(b) == 0 || len(a) > 0 && a[0].compare(b[0]) < 0:
+		case len(b) == 0 || len(a) > 0 && a[0].compare(&b[0]) < 0:
 			note(&a[0])
 			a = a[1:]
-		case len(a) == 0 || b[0].compare(a[0]) < 0:
+		case len(a) == 0 || b[0].compare(&a[0]) < 0:
 			note(&b[0])
 			b = b[1:]
 		default:

@@ -93,6 +93,8 @@ type Memo struct {
 	kept   set
 	hashes []keptHash
 	buffer []byte // reused from hash to hash
+	order  []int32
+	moved  []readField // memory for sorting
 }
 
 type readField struct {
@@ -105,7 +107,7 @@ type keptHash struct {
 	sum   [32]byte
 }
 
-func (f readField) compare(o readField) int {
+func (f *readField) compare(o *readField) int {
 	if c := strings.Compare(f.path, o.path); c != 0 {
 		return c
 	}
@@ -136,10 +138,12 @@ func (m *Memo) read(g *Graph, o *Object) {
 	for _, result := range o.Results {
 		m.rest = appendFields(m.rest, result.Outputs)
 	}
-	slices.SortFunc(m.rest, readField.compare)
+	m.sort(m.rest)
 	m.resolve(m.rest)
 	next := merge(slices.Grow(m.spare[:0], len(m.base)+len(m.rest)), m.base, m.rest)
-	m.kept &^= differing(m.all, next)
+	if m.kept != 0 {
+		m.kept &^= differing(m.all, next)
+	}
 	m.all, m.spare = next, m.all
 }
 
@@ -163,8 +167,22 @@ func (m *Memo) sorted(fields api.Fields) []readField {
 			list = append(list, readField{path, value, m.graph.reads.readers(path)})
 		}
 	}
-	slices.SortFunc(list, readField.compare)
+	m.sort(list)
 	return list
+}
+
+// sort sorts fields by path: their places are sorted first, since to move strings is dear.
+func (m *Memo) sort(list []readField) {
+	order := m.order[:0]
+	for i := range list {
+		order = append(order, int32(i))
+	}
+	slices.SortFunc(order, func(i, j int32) int { return list[i].compare(&list[j]) })
+	m.moved = append(m.moved[:0], list...)
+	for to, from := range order {
+		list[to] = m.moved[from]
+	}
+	m.order = order
 }
 
 // clone returns a memo that goes on from what m knows.
@@ -207,7 +225,7 @@ func (m *Memo) resolve(list []readField) {
 // merge appends two sorted lists, in order.
 func merge(into, a, b []readField) []readField {
 	for len(a) > 0 && len(b) > 0 {
-		if a[0].compare(b[0]) <= 0 {
+		if a[0].compare(&b[0]) <= 0 {
 			into, a = append(into, a[0]), a[1:]
 		} else {
 			into, b = append(into, b[0]), b[1:]
@@ -219,7 +237,7 @@ func merge(into, a, b []readField) []readField {
 // differing returns the readers of what is in one of two sorted lists only.
 func differing(a, b []readField) (readers set) {
 	for len(a) > 0 && len(b) > 0 {
-		switch c := a[0].compare(b[0]); {
+		switch c := a[0].compare(&b[0]); {
 		case c == 0:
 			a, b = a[1:], b[1:]
 		case c < 0:

@@ -24,7 +24,7 @@ type warm struct {
 }
 
 // defaultWarm is how many objects are kept at hand.
-const defaultWarm = 512
+const defaultWarm = 256
 
 // snap returns the object as the lifecycle engine reads it; nil if there is none (any
 // more). It never changes.

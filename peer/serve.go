@@ -3,10 +3,11 @@ package peer
 import "starling.dev/starling/crdt"
 
 // serveBytes bounds what is read from disk for one message, ServeLimit what one Pull
-// is answered with.
+// is answered with: half of what waits for a machine at most, or the end of the answer,
+// which has the machine ask on, would be dropped.
 const (
 	serveBytes = 1 << 20
-	ServeLimit = 8 << 20
+	ServeLimit = 4 << 20
 )
 
 // serve sends ranges of the log, as far as one answer goes.
