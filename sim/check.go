@@ -34,6 +34,8 @@ type checker struct {
 	// written counts entries by object.
 	written map[crdt.Ref]int
 	total   int
+	// spent is what each loop of each life of a store has written about an object.
+	spent map[spender]spending
 }
 
 // said is a change, once it was seen.
@@ -61,7 +63,7 @@ type ack struct {
 func newChecker(w *World) *checker {
 	return &checker{
 		w: w, entries: map[crdt.ActorID][]crdt.ID{}, changes: map[crdt.ID]said{},
-		states: map[atLevel]seenState{}, rolls: map[uint64][]crdt.MachineID{}, hostile: map[crdt.ActorID]bool{}, fences: map[string]fenceSeen{}, damages: map[*machine]time.Duration{}, looked: map[lookedAt][]*crdt.Object{}, written: map[crdt.Ref]int{},
+		states: map[atLevel]seenState{}, rolls: map[uint64][]crdt.MachineID{}, hostile: map[crdt.ActorID]bool{}, fences: map[string]fenceSeen{}, damages: map[*machine]time.Duration{}, looked: map[lookedAt][]*crdt.Object{}, written: map[crdt.Ref]int{}, spent: map[spender]spending{},
 	}
 }
 
@@ -151,6 +153,7 @@ func (c *checker) change(actor crdt.ActorID, seq uint64, raw []byte) {
 	}
 	c.total++
 	c.written[ch.Object]++
+	c.spends(actor, &ch)
 	c.changes[crdt.ChangeID(raw)] = said{ch.Author, ch.Object, actor, seq}
 }
 
