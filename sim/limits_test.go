@@ -11,7 +11,7 @@ import (
 
 // The checker of entry budgets takes what a loop earned, and catches one that writes on.
 func TestCheckerCatchesALoopBeyondItsBudget(t *testing.T) {
-	w, err := newWorld(Config{Seed: 1, Peers: 3, For: time.Minute, Calm: true}, hooks{})
+	w, err := newWorld(Config{Seed: 1, Peers: 3, Duration: time.Minute, Calm: true}, hooks{})
 	if err != nil {
 		t.Fatal(err)
 	}
