@@ -30,12 +30,10 @@ type checker struct {
 	// damages holds when a disk last lost what it held.
 	damages map[*machine]time.Duration
 	// looked holds each machine's copy of an object as it last was.
-	looked map[lookedAt][]*crdt.Object
-	// written counts entries by object.
-	written map[crdt.Ref]int
+	looked  map[lookedAt][]*crdt.Object
+	written map[crdt.Ref]int // entries by object
 	total   int
-	// spent is what each loop of each life of a store has written about an object.
-	spent map[spender]spending
+	spent   map[spender]spending // by each loop in each life of a store
 }
 
 // said is a change, once it was seen.
