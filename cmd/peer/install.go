@@ -11,6 +11,7 @@ import (
 
 	"starling.dev/starling/api"
 	"starling.dev/starling/daemon"
+	"starling.dev/starling/netstack/linux"
 )
 
 // unit is the systemd service. KillMode=process: containers, their shims and a
@@ -60,6 +61,9 @@ func installCommand() *cobra.Command {
 			if err := installProgram(); err != nil {
 				return err
 			}
+			if err := setUpNetworkd(c); err != nil {
+				return err
+			}
 			return installUnit(c, args)
 		},
 	}
@@ -86,6 +90,18 @@ func installProgram() error {
 		return fmt.Errorf("copy the program: %w", err)
 	}
 	return os.Rename(temp, programPath)
+}
+
+// setUpNetworkd has systemd-networkd, where it runs, leave the peer's routes alone.
+func setUpNetworkd(c *cobra.Command) error {
+	restart, err := linux.SetUpNetworkd("/")
+	if err != nil || !restart {
+		return err
+	}
+	if out, err := exec.CommandContext(c.Context(), "systemctl", "try-restart", "systemd-networkd.service").CombinedOutput(); err != nil {
+		return fmt.Errorf("systemctl try-restart systemd-networkd: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
 }
 
 func installUnit(c *cobra.Command, args []string) error {

@@ -109,13 +109,37 @@ func (n *Network) checkRange(state machineState) []Finding {
 // networkdSetting keeps systemd-networkd from removing routes that it did not set.
 const networkdSetting = "ManageForeignRoutes=no"
 
+// networkdFile is where the setting is written, below the root of the file system.
+const networkdFile = "etc/systemd/networkd.conf.d/starling.conf"
+
+// networkdState is there while systemd-networkd runs, or has run since the boot.
+const networkdState = "run/systemd/netif/state"
+
+// SetUpNetworkd writes the setting below a root, "/" but for tests, and reports whether a
+// systemd-networkd runs that has to be restarted to take it.
+func SetUpNetworkd(root string) (restart bool, err error) {
+	name := filepath.Join(root, networkdFile)
+	text := "# Written by `peer install`: the routes to other machines and to pods are the peer's.\n[Network]\n" + networkdSetting + "\n"
+	if have, err := os.ReadFile(name); err == nil && string(have) == text {
+		return false, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return false, fmt.Errorf("set up systemd-networkd: %w", err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		return false, fmt.Errorf("set up systemd-networkd: %w", err)
+	}
+	_, err = os.Stat(filepath.Join(root, networkdState))
+	return err == nil, nil
+}
+
 // checkNetworkd finds a systemd-networkd that would remove our routes when it restarts.
 // It only matters to a peer in the computer's own network namespace.
 func (n *Network) checkNetworkd() []Finding {
 	if !n.inFirstNamespace() {
 		return nil
 	}
-	if _, err := os.Stat("/run/systemd/netif/state"); err != nil {
+	if _, err := os.Stat("/" + networkdState); err != nil {
 		return nil
 	}
 	files := []string{"/etc/systemd/networkd.conf", "/usr/lib/systemd/networkd.conf", "/run/systemd/networkd.conf"}
@@ -131,7 +155,7 @@ func (n *Network) checkNetworkd() []Finding {
 	}
 	return []Finding{{
 		"networkd", "systemd-networkd removes the routes to other machines whenever it restarts",
-		`write "[Network]" and "` + networkdSetting + `" to /etc/systemd/networkd.conf.d/starling.conf and run: systemctl restart systemd-networkd`,
+		`write "[Network]" and "` + networkdSetting + `" to /` + networkdFile + ` (as ` + "`peer install`" + ` does) and run: systemctl restart systemd-networkd`,
 	}}
 }
 

@@ -1,8 +1,11 @@
 package linux_test
 
 import (
+	"os"
 	"strings"
 	"testing"
+
+	"starling.dev/starling/netstack/linux"
 )
 
 // trouble is what breaks pods' traffic, and what the doctor says about it: the check,
@@ -54,6 +57,28 @@ var trouble = map[string]struct {
 		"ip link set eth0 down",
 		[]string{"uplink: no link of this machine is up"},
 	},
+}
+
+// The setting is written once, and a networkd that runs has to take it.
+func TestSetUpNetworkd(t *testing.T) {
+	root := t.TempDir()
+	check(t, os.MkdirAll(root+"/run/systemd/netif", 0o755))
+	for _, want := range []bool{false, false} {
+		if restart, err := linux.SetUpNetworkd(root); err != nil || restart != want {
+			t.Errorf("without networkd: restart %v, %v", restart, err)
+		}
+	}
+	check(t, os.WriteFile(root+"/run/systemd/netif/state", nil, 0o644))
+	file := root + "/etc/systemd/networkd.conf.d/starling.conf"
+	check(t, os.WriteFile(file, []byte("# old"), 0o644))
+	for _, want := range []bool{true, false} {
+		if restart, err := linux.SetUpNetworkd(root); err != nil || restart != want {
+			t.Errorf("with networkd: restart %v, %v, want %v", restart, err, want)
+		}
+	}
+	if raw, err := os.ReadFile(file); err != nil || !strings.Contains(string(raw), "[Network]\nManageForeignRoutes=no\n") {
+		t.Errorf("the file holds %q, %v", raw, err)
+	}
 }
 
 func TestDoctorNamesTheTroubleAndTheRemedy(t *testing.T) {
