@@ -17,7 +17,7 @@
 // Begin with testdata/three.txt, a short story that a test plays. Then read world.go,
 // machine.go (one peer and its driver), network.go, gossip.go, disk.go and host.go (what the
 // driver stands on), weather.go (which faults there are, and their ranges), people.go,
-// faults.go, hostile.go, rot.go, pause.go and levels.go (what happens), and the check files.
+// faults.go, hostile.go, rot.go, pause.go, levels.go and rollout.go (what happens), and the check files.
 //
 // Where the design's invariants are checked:
 //
@@ -33,8 +33,7 @@
 //	 9  a rollback is exact             checker.rolledBack, at each rollback
 //	10  at rest, or with a reason       checker.settle, also with a minority that stays broken
 //	11  limits are kept                 checker.queue and waking always; figures and churn at rest
-//	12  a rollout keeps its bounds      not here: package loops, TestRoll…, as properties of the
-//	                                    decision, and package peer, manage_test.go, with a cut
+//	12  a rollout keeps its bounds      checker.rollout, at each decision about a deployment
 //	13  the same seed, the same trace   RunTwice, for each seed of TestShortSeeds
 //
 // To trust the checkers, planted_test.go plants bugs (go test -tags planted ./sim). Some faults

@@ -34,6 +34,9 @@ func (w *World) beginStorm() {
 	w.every(c.join, r, w.join)
 	w.every(c.remove, r, w.remove)
 	w.people.begin()
+	if c.roll {
+		w.every(rollEvery, d, w.people.roll)
+	}
 }
 
 // endStorm mends everything. What was removed or lost stays so.

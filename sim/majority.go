@@ -1,5 +1,7 @@
 package sim
 
+import "maps"
+
 // This file is the liveness mode: the storm ends for a majority of the voters only. What is
 // left of the cluster must come to rest while the others stay broken; then these are mended
 // too.
@@ -47,6 +49,12 @@ func (w *World) enough() bool {
 
 // keepBroken switches the broken machines off, or cuts them off.
 func (w *World) keepBroken() {
+	if len(w.broken) > 0 {
+		for _, m := range w.members() {
+			w.broken[m] = len(w.members()) > 1 && !w.onDisk(m) // only who is broken knows it
+		}
+	}
+	maps.DeleteFunc(w.broken, func(_ *machine, is bool) bool { return !is })
 	side := map[int]bool{}
 	for i, m := range w.machines {
 		if !w.broken[m] {

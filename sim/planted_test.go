@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -72,7 +73,7 @@ var bugs = []bug{
 	{"an answer names a machine that was only told", []int{2}, func() hooks {
 		return hooks{early: claimHolder}
 	}},
-	{"silence counts as a vote", []int{7}, func() hooks {
+	{"silence counts as a vote", []int{6, 7}, func() hooks {
 		return hooks{send: voteForTheSilent, weather: splitting}
 	}},
 	{"a machine admits without its ledger", []int{6}, func() hooks {
@@ -115,6 +116,9 @@ var bugs = []bug{
 	{"whoever asks owns the field", []int{5}, func() hooks {
 		return hooks{config: ownNothing, weather: func(w *weather) { w.trespass = time.Second }}
 	}},
+	{"a rollout takes more out of service than it may", []int{12}, func() hooks {
+		return hooks{config: hasty, weather: func(w *weather) { w.roll = true }}
+	}},
 	{"the fold depends on the order of arrival", []int{1, 4, 5}, func() hooks {
 		return hooks{config: firstComeOwnership, weather: func(w *weather) { w.trespass = time.Second }}
 	}},
@@ -147,7 +151,8 @@ func restoring(w *weather) {
 
 func splitting(w *weather) {
 	w.partition, w.edit = 5*time.Second, 500*time.Millisecond
-	w.oneWay = false
+	w.oneWay, w.minority = false, false
+	w.pause, w.rot, w.misread, w.equivocate, w.upgrade = 0, 0, 0, 0, 0 // they only get into each other's way
 }
 
 // crowding leaves machines room for few pods.
@@ -266,3 +271,26 @@ func firstComeOwnership(_ *machine, c *peer.Config, _ *peer.Recovery) {
 }
 
 func doNothing(context.Context, lifecycle.Host, lifecycle.Inputs) error { return nil }
+
+// hasty decides about rollouts as if everything might be out of service.
+func hasty(m *machine, c *peer.Config, _ *peer.Recovery) {
+	loop := loops.Pinned()
+	decide := loop.Steps[0].Manage
+	loop.Steps[0].Manage = func(v lifecycle.View, in lifecycle.Inputs) (lifecycle.Outputs, []lifecycle.Child, error) {
+		lie := in
+		lie.Fields = in.Fields.Clone()
+		lie.Fields["spec.unavailable"] = api.Int(99)
+		out, children, err := decide(v, lie)
+		m.w.check.rollout(in, children)
+		return out, children, err
+	}
+	g, err := lifecycle.NewGraph(loop.Kind, loops.PinnedTargets(), []lifecycle.Loop{loop})
+	if err != nil {
+		m.w.fail(0, "compile the planted lifecycle: %v", err)
+		return
+	}
+	c.Kinds = maps.Clone(c.Kinds)
+	kind := c.Kinds[loop.Kind]
+	kind.Graph = g
+	c.Kinds[loop.Kind] = kind
+}

@@ -44,6 +44,7 @@ type weather struct {
 	pause      time.Duration // mean interval between peers that stand still
 	upgrade    time.Duration // mean interval between machines that get the newer program
 	future     time.Duration // mean interval between changes of the next level
+	roll       bool          // somebody rolls a deployment
 	minority   bool          // a part stays broken after the storm
 
 	// people

@@ -95,6 +95,9 @@ func newWorld(cfg Config, h hooks) (*World, error) {
 	w.net = newNetwork(w)
 	w.people = newPeople(w)
 	w.check = newChecker(w)
+	if err := w.watchRolls(); err != nil {
+		return nil, err
+	}
 	if err := w.found(cfg.Peers); err != nil {
 		return nil, fmt.Errorf("found the simulated cluster: %w", err)
 	}

@@ -1,0 +1,29 @@
+package sim
+
+import (
+	"sync"
+	"testing"
+)
+
+const rolloutSeeds = 500
+
+// TestRollouts is invariant 12: somebody rolls a deployment in every seed, while machines
+// crash and are cut off.
+func TestRollouts(t *testing.T) {
+	all := newFigures()
+	var mu sync.Mutex // guards all
+	each(rolloutSeeds, func(seed uint64) {
+		cfg := short(seed)
+		r, err := run(cfg, hooks{weather: func(w *weather) { w.roll = true }})
+		mu.Lock()
+		defer mu.Unlock()
+		report(t, err)
+		all.Add(r.Figures)
+	})
+	for _, what := range []string{"a deployment makes a pod", "a rollout takes a pod out of service"} {
+		if all.Sometimes[what] < 100 {
+			t.Errorf("%s: %d times in %d seeds", what, all.Sometimes[what], rolloutSeeds)
+		}
+	}
+	t.Logf("%d pods made, %d taken out of service to be changed or removed", all.Sometimes["a deployment makes a pod"], all.Sometimes["a rollout takes a pod out of service"])
+}
