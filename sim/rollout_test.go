@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-const rolloutSeeds = 500
+const rolloutSeeds = 150
 
 // TestRollouts is invariant 12: somebody rolls a deployment in every seed, while machines
 // crash and are cut off.
