@@ -21,8 +21,7 @@ func (e *engine) awaitsSweep(t *tracked, run lifecycle.Run) bool {
 func (e *engine) swept(s Swept) {
 	e.unswept = false
 	for _, id := range sortedKeys(s.Runs) {
-		runs, held := s.Runs[id], e.held.byID[id]
-		e.promise(id, lifecycle.Reservation{CPU: max(runs.CPU, held.CPU), Memory: max(runs.Memory, held.Memory)})
+		e.promise(id, e.held.byID[id].Most(s.Runs[id]))
 	}
 	for ref := range e.effects.lives { // what goes with the last of them is struck out
 		e.mark(ref)
