@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-const rolloutSeeds = 150
+const rolloutSeeds = 500
 
 // TestRollouts is invariant 12: somebody rolls a deployment in every seed, while machines
 // crash and are cut off.
