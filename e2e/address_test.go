@@ -20,11 +20,6 @@ func TestChangedAddressIsFollowed(t *testing.T) {
 		t.Fatal(a)
 	}
 	g.start(t, "up")
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(g.log.String())
-		}
-	})
 	c.awaitMachines(t, machines+1)
 	if a := g.ask(t, "image", "load", "-f", c.archive(helloImage)); a.code != 0 {
 		t.Fatal(a)

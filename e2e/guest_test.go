@@ -49,6 +49,9 @@ func (c *cluster) guest(t *testing.T) *guest {
 		"--containerd=" + c.containerd(t), "--machine-id=guest",
 	}
 	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("log of the guest:\n%s", g.log.String())
+		}
 		g.stop(t, syscall.SIGKILL)
 		if strings.Contains(c.must(t, 1, "machine", "ls"), g.name) {
 			c.must(t, 1, "machine", "remove", g.name)

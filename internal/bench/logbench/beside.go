@@ -138,7 +138,7 @@ func (b *bench) bytes(ctx context.Context) (err error) {
 	if err := apply("", "hello"); err != nil {
 		return err
 	}
-	before, err := r.Stored()
+	before, err := r.Rested(ctx)
 	if err != nil {
 		return err
 	}

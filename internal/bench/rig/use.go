@@ -56,6 +56,22 @@ func (r *Rig) Stored() (bytes int, err error) {
 	return bytes, nil
 }
 
+// Rested waits until nothing was written for a while, and returns what the store holds then:
+// what the machine itself has to say at its start is over.
+func (r *Rig) Rested(ctx context.Context) (bytes int, err error) {
+	const while = 500 * time.Millisecond
+	for last := -1; ; last = bytes {
+		if bytes, err = r.Stored(); err != nil || bytes == last {
+			return bytes, err
+		}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(while):
+		}
+	}
+}
+
 // Heads are those of the rig's log.
 func (r *Rig) Heads(ctx context.Context) (heads crdt.Heads, err error) {
 	err = r.Loop.Query(ctx, func(c *peer.Core) { heads = c.Heads() })
