@@ -190,7 +190,32 @@ func (d *Daemon) redeem(ctx context.Context, r identity.Redemption) (identity.Jo
 		return identity.JoinReply{}, err
 	}
 	d.cfg.Logger.Info("a machine joined", "machine", r.Request.Name)
+	d.beginReady(ctx, r.Request.Name)
 	return reply, nil
+}
+
+// beginReady takes back that an earlier machine of this name was drained, as one that leaves
+// in good order is: whoever lets a machine join wants it to take pods.
+func (d *Daemon) beginReady(ctx context.Context, name string) {
+	key := api.Key{Kind: "Machine", Name: name}
+	drained := false
+	err := d.loop.Query(ctx, func(c *peer.Core) {
+		seen, known := c.See(key)
+		drained = known && seen.Object.Fields.Has("lifecycle.target")
+	})
+	if err == nil && drained {
+		var a peer.Answer
+		a, err = d.loop.Write(ctx, peer.Write{
+			Author: "user:root", Message: "joined",
+			Edits: []peer.Edit{{Kind: peer.EditPatch, Key: key, Unset: []string{"lifecycle.target"}}},
+		})
+		if err == nil && a.Err != nil {
+			err = a.Err
+		}
+	}
+	if err != nil {
+		d.cfg.Logger.Warn("the machine is still drained; `peer machine resume` ends that", "machine", name, "error", err)
+	}
 }
 
 // replaceable tells how much of a silent machine's logs still counts.

@@ -50,6 +50,8 @@ func (c *cluster) guest(t *testing.T) *guest {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
+			own := "machine/" + g.name
+			t.Logf("the guest of itself: %v%v%v%v", g.ask(t, "status", own), g.ask(t, "why", own), g.ask(t, "events", own), g.ask(t, "history", own))
 			t.Logf("log of the guest:\n%s", g.log.String())
 		}
 		g.stop(t, syscall.SIGKILL)

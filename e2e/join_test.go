@@ -137,4 +137,11 @@ func TestReinstalledMachineTakesItsPlaceAgain(t *testing.T) {
 	if s := c.awaitReady(t, 1, "resettled"); s.status("machine") == g.name {
 		t.Errorf("it still runs on %s, which has left", g.name)
 	}
+
+	// Whatever comes under its name begins ready, though it was drained to leave.
+	g.forget(t)
+	if a := g.join(t, c.invite(t, 1)); a.code != 0 {
+		t.Fatal(a)
+	}
+	g.start(t, "up")
 }
