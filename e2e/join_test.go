@@ -139,6 +139,7 @@ func TestReinstalledMachineTakesItsPlaceAgain(t *testing.T) {
 	}
 
 	// Whatever comes under its name begins ready, though it was drained to leave.
+	g.stop(t, syscall.SIGTERM)
 	g.forget(t)
 	if a := g.join(t, c.invite(t, 1)); a.code != 0 {
 		t.Fatal(a)
