@@ -48,10 +48,14 @@ func onThread(f func() error) error {
 	return <-done
 }
 
-// OpenNamespace opens the named network namespace bound at path. The caller closes it.
+// OpenNamespace opens the named network namespace bound at path, the process's own if path is
+// empty. The caller closes it.
 // The error is fs.ErrNotExist if there is none, which a plain file left over from
 // before a reboot counts as.
 func OpenNamespace(path string) (fd int, err error) {
+	if path == "" {
+		path = threadNamespace // of a thread that is not in another one just now
+	}
 	fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, &fs.PathError{Op: "open network namespace", Path: path, Err: err}

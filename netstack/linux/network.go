@@ -56,11 +56,7 @@ func New(cfg Config) (*Network, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("configure the network: %w", err)
 	}
-	path := cfg.Machine
-	if path == "" {
-		path = threadNamespace // of a thread that is not in another one just now
-	}
-	fd, err := OpenNamespace(path)
+	fd, err := OpenNamespace(cfg.Machine)
 	if err != nil {
 		return nil, fmt.Errorf("open the machine's network: %w", err)
 	}

@@ -2,49 +2,20 @@ package hostports
 
 import (
 	"encoding/binary"
-	"fmt"
 	"net/netip"
 	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
-	"github.com/google/nftables/userdata"
 	"golang.org/x/sys/unix"
 
 	"starling.dev/starling/netstack"
+	"starling.dev/starling/netstack/linux/nft"
 )
 
 func ourTable() *nftables.Table {
 	return &nftables.Table{Name: TableName, Family: nftables.TableFamilyINet}
-}
-
-// compiled is the table in the kernel's words.
-type compiled struct {
-	sets   []filledSet
-	chains []filledChain
-}
-
-type filledSet struct {
-	set      *nftables.Set
-	elements []nftables.SetElement
-}
-
-type filledChain struct {
-	chain *nftables.Chain
-	rules []rule
-}
-
-type rule struct {
-	comment string
-	exprs   []expr.Any
-}
-
-func (c filledChain) comments() (list []string) {
-	for _, r := range c.rules {
-		list = append(list, r.comment)
-	}
-	return list
 }
 
 // Names of the sets.
@@ -54,37 +25,39 @@ const (
 )
 
 // compile puts the ports into the kernel's words.
-func compile(cfg Config, list []netstack.HostPort, hash string) compiled {
-	to4 := filledSet{set: toMap(to4Map, nftables.TypeIPAddr)}
-	to6 := filledSet{set: toMap(to6Map, nftables.TypeIP6Addr)}
-	self := filledSet{set: &nftables.Set{
+func compile(cfg Config, list []netstack.HostPort, hash string) nft.Content {
+	to4 := nft.Set{Set: toMap(to4Map, nftables.TypeIPAddr)}
+	to6 := nft.Set{Set: toMap(to6Map, nftables.TypeIP6Addr)}
+	self := nft.Set{Set: &nftables.Set{
 		Table: ourTable(), Name: selfSet, KeyType: nftables.MustConcatSetType(nftables.TypeIP6Addr, nftables.TypeIP6Addr),
 	}}
 	pods := map[netip.Addr]bool{}
 	for _, p := range list {
 		for _, protocol := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
-			to6.elements = append(to6.elements, toElement(protocol, p.Host, p.Pod, p.Port))
+			to6.Elements = append(to6.Elements, toElement(protocol, p.Host, p.Pod, p.Port))
 			if p.IPv4.IsValid() {
-				to4.elements = append(to4.elements, toElement(protocol, p.Host, p.IPv4, p.Port))
+				to4.Elements = append(to4.Elements, toElement(protocol, p.Host, p.IPv4, p.Port))
 			}
 		}
 		if !pods[p.Pod] {
 			pods[p.Pod] = true
-			self.elements = append(self.elements, nftables.SetElement{Key: append(p.Pod.AsSlice(), p.Pod.AsSlice()...)})
+			self.Elements = append(self.Elements, nftables.SetElement{Key: append(p.Pod.AsSlice(), p.Pod.AsSlice()...)})
 		}
 	}
-	rules := lead(cfg, hash)
-	return compiled{
-		sets: []filledSet{to4, to6, self},
-		chains: []filledChain{
-			{natChain("prerouting", nftables.ChainHookPrerouting, priority), rules},
-			{natChain("output", nftables.ChainHookOutput, priority), rules},
-			{natChain("postrouting", nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource), []rule{
-				{"a pod that reaches itself is answered by " + cfg.Source.String(), answerForItself(cfg.Source)},
-			}},
+	return nft.Content{
+		Chains: []*nftables.Chain{
+			natChain(prerouting, nftables.ChainHookPrerouting, priority),
+			natChain(output, nftables.ChainHookOutput, priority),
+			natChain(postrouting, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource),
 		},
+		Sets: []nft.Set{to4, to6, self},
+		Rules: append(slices.Concat(lead(cfg, prerouting, hash), lead(cfg, output, hash)),
+			nft.Rule{Chain: postrouting, Comment: "a pod that reaches itself is answered by " + cfg.Source.String(), Exprs: answerForItself(cfg.Source)}),
 	}
 }
+
+// Names of the chains.
+const prerouting, output, postrouting = "prerouting", "output", "postrouting"
 
 // priority is behind that of services: addresses of load balancers are the machine's too,
 // and their ports come first.
@@ -112,30 +85,6 @@ func toElement(protocol byte, host uint16, pod netip.Addr, port uint16) nftables
 	return nftables.SetElement{Key: key, Val: value}
 }
 
-func (c compiled) write(conn *nftables.Conn) error {
-	conn.AddTable(ourTable())
-	for _, s := range c.sets {
-		if err := conn.AddSet(s.set, nil); err != nil {
-			return fmt.Errorf("make set %s: %w", s.set.Name, err)
-		}
-		for part := range slices.Chunk(s.elements, 500) { // a message holds so many
-			if err := conn.SetAddElements(s.set, part); err != nil {
-				return fmt.Errorf("fill set %s: %w", s.set.Name, err)
-			}
-		}
-	}
-	for _, f := range c.chains {
-		chain := conn.AddChain(f.chain)
-		for _, r := range f.rules {
-			conn.AddRule(&nftables.Rule{
-				Table: ourTable(), Chain: chain, Exprs: r.exprs,
-				UserData: userdata.AppendString(nil, userdata.TypeComment, r.comment),
-			})
-		}
-	}
-	return nil
-}
-
 // Registers: the first and the second hold 16 bytes each, those of a half key four.
 const (
 	first, second  = 1, 2
@@ -143,15 +92,15 @@ const (
 )
 
 // lead are the rules that send what is for an address of the machine on to pods.
-func lead(cfg Config, hash string) []rule {
+func lead(cfg Config, chain, hash string) []nft.Rule {
 	v6 := slices.Concat(family(unix.NFPROTO_IPV6), isLocal(),
 		unless(24, cfg.Cluster), unless(24, netip.MustParsePrefix("::1/128")), lookUp(to6Map),
 		[]expr.Any{&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV6, RegAddrMin: first, RegProtoMin: second, Specified: true}})
 	v4 := slices.Concat(family(unix.NFPROTO_IPV4), isLocal(), unless(16, netip.MustParsePrefix("127.0.0.0/8")), lookUp(to4Map),
 		[]expr.Any{&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: first, RegProtoMin: nextHalf, Specified: true}})
-	return []rule{
-		{"IPv6 to a port of a pod (ports " + hash + ")", v6},
-		{"IPv4 to a port of a pod", v4},
+	return []nft.Rule{
+		{Chain: chain, Comment: "IPv6 to a port of a pod (ports " + hash + ")", Exprs: v6},
+		{Chain: chain, Comment: "IPv4 to a port of a pod", Exprs: v4},
 	}
 }
 

@@ -2,16 +2,15 @@ package policies
 
 import (
 	"encoding/binary"
-	"fmt"
 	"net/netip"
 	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
-	"github.com/google/nftables/userdata"
 	"golang.org/x/sys/unix"
 
+	"starling.dev/starling/netstack/linux/nft"
 	"starling.dev/starling/netstack/policy"
 )
 
@@ -19,23 +18,8 @@ func ourTable() *nftables.Table {
 	return &nftables.Table{Name: TableName, Family: nftables.TableFamilyIPv6}
 }
 
-// compiled is a plan in the kernel's words.
-type compiled struct {
-	sets   []filledSet
-	chains []*nftables.Chain
-	rules  []rule
-}
-
-type filledSet struct {
-	set      *nftables.Set
-	elements []nftables.SetElement
-}
-
-type rule struct {
-	chain   string
-	comment string
-	exprs   []expr.Any
-}
+// compiled is a plan in the kernel's words, as it is put together.
+type compiled struct{ nft.Content }
 
 // compile puts a plan into the kernel's words. Chains that others jump to come first.
 func compile(cfg Config, p policy.Plan, hash string) *compiled {
@@ -51,11 +35,11 @@ func compile(cfg Config, p policy.Plan, hash string) *compiled {
 }
 
 func (c *compiled) addSet(name string, key nftables.SetDatatype, elements []nftables.SetElement) {
-	c.sets = append(c.sets, filledSet{&nftables.Set{Table: ourTable(), Name: name, KeyType: key}, elements})
+	c.Sets = append(c.Sets, nft.Set{Set: &nftables.Set{Table: ourTable(), Name: name, KeyType: key}, Elements: elements})
 }
 
 func (c *compiled) addRule(chain, comment string, parts ...[]expr.Any) {
-	c.rules = append(c.rules, rule{chain, comment, slices.Concat(parts...)})
+	c.Rules = append(c.Rules, nft.Rule{Chain: chain, Comment: comment, Exprs: slices.Concat(parts...)})
 }
 
 func chainOf(namespace string) string { return "ns/" + namespace }
@@ -64,7 +48,7 @@ func chainOf(namespace string) string { return "ns/" + namespace }
 // none of its business, and refuses the rest.
 func (c *compiled) addNamespace(cfg Config, n policy.Namespace, beyond bool) {
 	chain := chainOf(n.Name)
-	c.chains = append(c.chains, &nftables.Chain{Name: chain, Table: ourTable()})
+	c.Chains = append(c.Chains, &nftables.Chain{Name: chain, Table: ourTable()})
 	back := verdict(expr.VerdictReturn, "")
 	c.addRule(chain, "from outside of the cluster", outside(cfg.Cluster, sourceAt, beyond), back)
 	c.addRule(chain, "to outside of the cluster", outside(cfg.Cluster, destinationAt, beyond), back)
@@ -97,11 +81,12 @@ func (c *compiled) addForward(p policy.Plan, hash string) {
 		pods = append(pods, nftables.SetElement{Key: a, VerdictData: jump})
 		self = append(self, nftables.SetElement{Key: append(slices.Clone(a), a...)})
 	}
-	c.sets = append(c.sets, filledSet{
-		&nftables.Set{Table: ourTable(), Name: "pods", IsMap: true, KeyType: nftables.TypeIP6Addr, DataType: nftables.TypeVerdict}, pods,
+	c.Sets = append(c.Sets, nft.Set{
+		Set:      &nftables.Set{Table: ourTable(), Name: "pods", IsMap: true, KeyType: nftables.TypeIP6Addr, DataType: nftables.TypeVerdict},
+		Elements: pods,
 	})
 	c.addSet("self", nftables.MustConcatSetType(nftables.TypeIP6Addr, nftables.TypeIP6Addr), self)
-	c.chains = append(c.chains, &nftables.Chain{
+	c.Chains = append(c.Chains, &nftables.Chain{
 		Name: "forward", Table: ourTable(), Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityRef(-10),
 	})
@@ -110,44 +95,6 @@ func (c *compiled) addForward(p policy.Plan, hash string) {
 	c.addRule("forward", "what a pod sends to itself", addressesIn("self"), accept)
 	c.addRule("forward", "the namespace of the sender", chainFor(sourceAt))
 	c.addRule("forward", "the namespace of the receiver", chainFor(destinationAt))
-}
-
-// hasRules reports whether the kernel has the rules, and no others.
-func (c *compiled) hasRules(comments map[string][]string) bool {
-	want := map[string][]string{}
-	for _, r := range c.rules {
-		want[r.chain] = append(want[r.chain], r.comment)
-	}
-	for chain, list := range want {
-		if !slices.Equal(comments[chain], list) {
-			return false
-		}
-	}
-	return len(comments) == len(want)
-}
-
-func (c *compiled) write(conn *nftables.Conn) error {
-	conn.AddTable(ourTable())
-	for _, chain := range c.chains {
-		conn.AddChain(chain)
-	}
-	for _, s := range c.sets {
-		if err := conn.AddSet(s.set, nil); err != nil {
-			return fmt.Errorf("make set %s: %w", s.set.Name, err)
-		}
-		for part := range slices.Chunk(s.elements, 500) { // a message holds so many
-			if err := conn.SetAddElements(s.set, part); err != nil {
-				return fmt.Errorf("fill set %s: %w", s.set.Name, err)
-			}
-		}
-	}
-	for _, r := range c.rules {
-		conn.AddRule(&nftables.Rule{
-			Table: ourTable(), Chain: &nftables.Chain{Name: r.chain, Table: ourTable()}, Exprs: r.exprs,
-			UserData: userdata.AppendString(nil, userdata.TypeComment, r.comment),
-		})
-	}
-	return nil
 }
 
 // Offsets in the IPv6 header, and of the destination port in TCP's and UDP's.

@@ -8,10 +8,10 @@ import (
 	"sync"
 
 	"github.com/google/nftables"
-	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
 	"starling.dev/starling/netstack/linux"
+	"starling.dev/starling/netstack/linux/nft"
 	"starling.dev/starling/netstack/service"
 )
 
@@ -44,11 +44,7 @@ func New(cfg Config) (*Table, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("configure services: %w", err)
 	}
-	path := cfg.Machine
-	if path == "" {
-		path = "/proc/thread-self/ns/net" // of a thread that is not in another one just now
-	}
-	fd, err := linux.OpenNamespace(path)
+	fd, err := linux.OpenNamespace(cfg.Machine)
 	if err != nil {
 		return nil, fmt.Errorf("open the machine's network: %w", err)
 	}
@@ -66,15 +62,7 @@ func (t *Table) Writes() int64 {
 	return t.writes
 }
 
-func (t *Table) open() (*nftables.Conn, error) {
-	conn, err := nftables.New(nftables.WithNetNSFd(t.fd), nftables.WithSockOptions(func(c *netlink.Conn) error {
-		return errors.Join(c.SetReadBuffer(socketBuffer), c.SetWriteBuffer(socketBuffer))
-	}))
-	if err != nil {
-		return nil, fmt.Errorf("open an nftables socket: %w", err)
-	}
-	return conn, nil
-}
+func (t *Table) open() (*nftables.Conn, error) { return nft.Open(t.fd, socketBuffer) }
 
 // Update sets some forwards and removes others. It relies on what the last Sync saw.
 // After an error nothing is relied on any more, and the next change must be a Sync.
