@@ -158,7 +158,7 @@ func (o *Object) SpecAt(revs ...ID) (map[string]string, error) {
 	nodes := make([]*node, len(revs))
 	for i, id := range revs {
 		if nodes[i] = o.node(id); nodes[i] == nil {
-			return nil, fmt.Errorf("%s has no rev %s", o.ref, id)
+			return nil, fmt.Errorf("there is no rev %s", id)
 		}
 	}
 	spec := map[string]string{}
@@ -272,7 +272,7 @@ func (o *Object) parseRev(name string) (*node, error) {
 	digits, prefix, dotted := strings.Cut(name, ".")
 	number, err := strconv.ParseUint(digits, 10, 64)
 	if err != nil || dotted && prefix == "" {
-		return nil, fmt.Errorf("%q is no rev of %s: write a number like 7, or 7.a1b2", name, o.ref)
+		return nil, fmt.Errorf("%q is no rev: write a number like 7, or 7.a1b2", name)
 	}
 	matches := o.numbered(number)
 	matches = slices.DeleteFunc(matches, func(n *node) bool {
@@ -282,11 +282,11 @@ func (o *Object) parseRev(name string) (*node, error) {
 	case 1:
 		return matches[0], nil
 	case 0:
-		return nil, fmt.Errorf("%s has no rev %s; its latest is %s", o.ref, name, o.Current())
+		return nil, fmt.Errorf("there is no rev %s; the latest is %s", name, o.Current())
 	}
 	choices := make([]string, len(matches))
 	for i, n := range matches {
 		choices[i] = o.revName(n)
 	}
-	return nil, fmt.Errorf("rev %s of %s is ambiguous; choose one of %s", name, o.ref, strings.Join(choices, ", "))
+	return nil, fmt.Errorf("rev %s is ambiguous; choose one of %s", name, strings.Join(choices, ", "))
 }

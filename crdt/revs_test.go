@@ -81,7 +81,7 @@ func TestBadRevNamesSayWhatToDo(t *testing.T) {
 	s, o := forked(t)
 	both := o.RevName(s.named["x"].id)
 	for name, part := range map[string]string{
-		"2": both, "9": "its latest is 3", "latest": "write a number", "": "write a number", "2.": "write a number", "2.zz": "has no rev 2.zz", "1+": "write a number",
+		"2": both, "9": "there is no rev 9; the latest is 3", "latest": "write a number", "": "write a number", "2.": "write a number", "2.zz": "there is no rev 2.zz", "1+": "write a number",
 	} {
 		if _, err := o.ParseRev(name); err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%q: %v; want it to say %q", name, err, part)
