@@ -16,6 +16,9 @@ import (
 
 // Events sends the results of steps, and with follow goes on as they happen.
 func (s *Server) Events(ctx context.Context, req *apiv1.EventsRequest, out *connect.ServerStream[apiv1.Event]) error {
+	if fault := checkAuthors(slices.Concat(req.GetBy(), req.GetNotBy())...); fault != nil {
+		return wire(fault)
+	}
 	after := uint64(0)
 	for {
 		turned := s.cfg.Loop.Turned()

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"starling.dev/starling/api"
@@ -111,6 +112,9 @@ func (s *Server) withNet(ctx context.Context, req *apiv1.StatusRequest, out *api
 func (s *Server) History(ctx context.Context, req *apiv1.HistoryRequest) (*apiv1.HistoryResponse, error) {
 	out := &apiv1.HistoryResponse{}
 	key := keyOf(req.GetKey())
+	if fault := checkAuthors(slices.Concat(req.GetBy(), req.GetNotBy())...); fault != nil {
+		return nil, wire(fault)
+	}
 	return out, s.read(ctx, func(c *peer.Core) *api.Error {
 		out.View = view(c)
 		keys := []api.Key{key}
@@ -160,6 +164,18 @@ func setName(set [16]byte) string {
 		return ""
 	}
 	return hex.EncodeToString(set[:6])
+}
+
+// checkAuthors refuses patterns that match nobody, whoever there is.
+func checkAuthors(patterns ...string) *api.Error {
+	for _, p := range patterns {
+		_, err := path.Match(p, "")
+		kind, _, whole := strings.Cut(p, ":")
+		if err != nil || !strings.Contains(kind, "*") && (!whole || kind != "user" && kind != "loop") {
+			return api.Errorf(api.SpecInvalid, "%q is no author: write user:NAME or loop:NAME, with * for any number of characters, as in 'user:*'", p)
+		}
+	}
+	return nil
 }
 
 // authored selects by authors; patterns are those of path.Match ("user:*").

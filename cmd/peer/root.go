@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"starling.dev/starling/oci"
@@ -27,11 +29,25 @@ func rootCommand(c *cli) *cobra.Command {
 		logsCommand(c), execCommand(c), forwardCommand(c), waitCommand(c),
 		machineCommand(c), inviteCommand(c), imageCommand(c), copyCommand(c), importCommand(c), topCommand(c), doctorCommand(c), debugCommand(c),
 		alias(statusCommand(c), "describe [OBJ]"), alias(planCommand(c), "diff"),
-		upCommand(), joinCommand(), installCommand(), leaveCommand(), labCommand(), simCommand(c),
+		here(upCommand()), here(joinCommand()), here(installCommand()), here(leaveCommand()), labCommand(), simCommand(c),
 		loggerCommand(oci.RunLogger), guardCommand(oci.RunGuard), demoImageCommand(),
 		exitCodesTopic(),
 	)
 	return root
+}
+
+// here is for commands that act on the machine that they run on. One that was meant for
+// another machine must not do it to this one.
+func here(cmd *cobra.Command) *cobra.Command {
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		for _, flag := range []string{"lab", "socket"} {
+			if cmd.Flags().Changed(flag) {
+				return fmt.Errorf("--%s: peer %s acts on the machine that it runs on; run it there, in a lab with `peer lab exec N -- peer %s`", flag, cmd.Name(), cmd.Name())
+			}
+		}
+		return nil
+	}
+	return cmd
 }
 
 // alias hides a command under a word that people bring with them.
