@@ -38,3 +38,35 @@ func TestAnalyzeTheCluster(t *testing.T) {
 	}
 	refuses(t, c.ask(t, 1, "", "analyze", "timed", "--churn"), "for the whole cluster")
 }
+
+// An earlier run is looked at from any machine: a rev's run ends where the next rev begins,
+// and one that ran nothing says so.
+func TestAnalyzeAnEarlierRun(t *testing.T) {
+	c := need(t)
+	c.remove(t, "runs")
+	pod := podSpec{name: "runs", args: serve}
+	c.apply(t, 1, "alice", pod.String())
+	c.awaitReady(t, 1, "runs")
+	pod.args = `[--listen, "[::]:8081"]`
+	c.apply(t, 2, "bob", pod.String())
+	c.awaitRev(t, 2, "runs", "2")
+	c.awaitReady(t, 2, "runs")
+	pod.more = "  labels: {tier: front}\n"
+	c.apply(t, 3, "carol", pod.String())
+	c.awaitRev(t, 3, "runs", "3")
+	for n := 1; n <= machines; n++ {
+		c.awaitRev(t, n, "runs", "3")
+		first, second := c.must(t, n, "analyze", "runs@1"), c.must(t, n, "analyze", "runs@2")
+		says(t, first, "schedule *", "container *", "the long pole is")
+		says(t, second, "container *", "the long pole is container")
+		if strings.Contains(second, "schedule") {
+			t.Errorf("m%d: an edit of arguments placed the pod again:\n%s", n, second)
+		}
+		says(t, c.must(t, n, "analyze", "runs@3"), "no step of pod/runs ran for rev 3")
+	}
+	says(t, c.must(t, 1, "analyze", "runs@1", "--plot"), "<svg ", "schedule worked")
+	says(t, c.must(t, 1, "analyze", "--plot"), "<svg ", "Pod container worked")
+	says(t, c.must(t, 1, "analyze", "--dot"), `"Pod/container" -> "Pod/image"`)
+	refuses(t, c.ask(t, 1, "", "analyze", "runs@9"), "there is no rev 9", "the latest is 3")
+	refuses(t, c.ask(t, 1, "", "analyze", "runs@2001-01-01T00:00:00Z"), "did not exist")
+}

@@ -64,13 +64,18 @@ func (j *journal) clear() (err error) {
 	if j.log, err = crdt.NewLog(crdt.LogConfig{HashAt: j.c.cfg.HashAt}); err != nil {
 		return err
 	}
+	j.state, err = j.newState()
+	j.loading, j.recent, j.since = map[crdt.Ref]bool{}, recent{}, 0
+	return err
+}
+
+// newState returns an empty state that folds by the rules of this cluster.
+func (j *journal) newState() (*crdt.State, error) {
 	owners := j.c.cfg.Ownership.orTables()
-	j.state, err = crdt.NewState(crdt.Config{
+	return crdt.NewState(crdt.Config{
 		Level: max(j.c.cfg.Level, Level), Owner: owners.Field, StepOwner: owners.Step, SpecOwner: owners.Spec, Parent: api.OwnerParent,
 		Permits: j.c.trust.Permits, Open: j.c.cfg.warm(),
 	})
-	j.loading, j.recent, j.since = map[crdt.Ref]bool{}, recent{}, 0
-	return err
 }
 
 // load folds what the disk holds. The engine looks at each object once, at the end.

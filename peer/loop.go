@@ -74,6 +74,7 @@ type Loop struct {
 	down    error         // why nothing is written now; nil while all is well
 	unsaved error         // of the last commit, if it failed
 	turned  chan struct{} // closed at the end of the next turn that wrote something
+	disk    Disk          // that the core of now was opened from
 }
 
 // query reads the core between two turns.
@@ -108,7 +109,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	for first := true; ; first = false {
 		core, disk, err := l.cfg.Open(ctx)
 		if err == nil {
-			l.setDown(nil)
+			l.opened(disk)
 			err = l.drive(ctx, core, disk)
 		} else if first {
 			return fmt.Errorf("open the data directory: %w", err)
@@ -139,6 +140,12 @@ func (l *Loop) setDown(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = err
+}
+
+func (l *Loop) opened(disk Disk) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down, l.disk = nil, disk
 }
 
 func (l *Loop) saved(err error) {

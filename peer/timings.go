@@ -68,6 +68,24 @@ func (c *Core) Timing(kind, step string) Timing {
 	return s.sum()
 }
 
+// StepsBefore names the steps that a step of a kind requires, through targets.
+func (c *Core) StepsBefore(kind, step string) []string {
+	k, ok := c.engine.kindOf(kind)
+	if !ok {
+		return nil
+	}
+	var steps []string
+	for _, name := range k.Graph.RequiresOf(step) {
+		if _, isStep := k.Graph.Step(name); isStep {
+			steps = append(steps, name)
+		} else {
+			steps = append(steps, c.StepsBefore(kind, name)...)
+		}
+	}
+	slices.Sort(steps)
+	return slices.Compact(steps)
+}
+
 // add counts an attempt that ended by itself.
 func (s *sample) add(h *Happened) {
 	r := h.Register

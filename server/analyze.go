@@ -16,7 +16,7 @@ func (s *Server) Analyze(ctx context.Context, req *apiv1.AnalyzeRequest) (*apiv1
 	return out, s.read(ctx, func(c *peer.Core) *api.Error {
 		out.View = view(c)
 		for _, t := range c.Timings(since) {
-			out.Steps = append(out.Steps, timingTo(t))
+			out.Steps = append(out.Steps, timingTo(t, c.StepsBefore(t.Kind, t.Step)))
 		}
 		churn, from := c.Churn(since)
 		for _, l := range churn {
@@ -30,11 +30,12 @@ func (s *Server) Analyze(ctx context.Context, req *apiv1.AnalyzeRequest) (*apiv1
 	})
 }
 
-func timingTo(t peer.Timing) *apiv1.StepTiming {
+func timingTo(t peer.Timing, requires []string) *apiv1.StepTiming {
 	return &apiv1.StepTiming{
 		Kind: t.Kind, Loop: t.Loop, Step: t.Step, Runs: uint32(t.Runs), Failures: uint32(t.Failures),
 		WaitedP50Ms: t.Waited.P50.Milliseconds(), WaitedP99Ms: t.Waited.P99.Milliseconds(),
 		WorkedP50Ms: t.Worked.P50.Milliseconds(), WorkedP99Ms: t.Worked.P99.Milliseconds(),
 		SlowestMachine: t.Machine, SlowestMs: t.Longest.Milliseconds(),
+		Requires: requires,
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"starling.dev/starling/api"
 	apiv1 "starling.dev/starling/api/v1"
@@ -55,14 +54,9 @@ func at(c *peer.Core, key api.Key, when string) (*apiv1.Object, *api.Error) {
 	if fault != nil {
 		return nil, fault
 	}
-	var revs []crdt.ID
-	if t, err := time.Parse(time.RFC3339, when); err == nil {
-		revs = o.HeadsAt(uint64(t.UnixMilli()+1) << 16)
-	} else if revs, err = o.ParseRev(when); err != nil {
-		return nil, api.Errorf(api.AmbiguousRev, "%s: %w", key, err)
-	}
-	if len(revs) == 0 {
-		return nil, api.Errorf(api.NotFound, "%s did not exist at %s", key, when)
+	revs, fault := revsAt(key, o, when)
+	if fault != nil {
+		return nil, fault
 	}
 	spec, err := o.SpecAt(revs...)
 	if err != nil {
@@ -75,6 +69,9 @@ func at(c *peer.Core, key api.Key, when string) (*apiv1.Object, *api.Error) {
 func (s *Server) Status(ctx context.Context, req *apiv1.StatusRequest) (*apiv1.StatusResponse, error) {
 	out := &apiv1.StatusResponse{}
 	key := keyOf(req.GetKey())
+	if req.GetAt() != "" {
+		return s.statusAt(ctx, key, req.GetAt())
+	}
 	err := s.read(ctx, func(c *peer.Core) *api.Error {
 		out.View = view(c)
 		for _, seen := range selected(c, key.Kind, key.Namespace, key.Name) {

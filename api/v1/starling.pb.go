@@ -952,6 +952,7 @@ type StepTiming struct {
 	WorkedP99Ms    int64                  `protobuf:"varint,9,opt,name=worked_p99_ms,json=workedP99Ms,proto3" json:"worked_p99_ms,omitempty"`
 	SlowestMachine string                 `protobuf:"bytes,10,opt,name=slowest_machine,json=slowestMachine,proto3" json:"slowest_machine,omitempty"` // where the longest attempt was
 	SlowestMs      int64                  `protobuf:"varint,11,opt,name=slowest_ms,json=slowestMs,proto3" json:"slowest_ms,omitempty"`
+	Requires       []string               `protobuf:"bytes,12,rep,name=requires,proto3" json:"requires,omitempty"` // the steps of the kind that this one requires
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1061,6 +1062,13 @@ func (x *StepTiming) GetSlowestMs() int64 {
 		return x.SlowestMs
 	}
 	return 0
+}
+
+func (x *StepTiming) GetRequires() []string {
+	if x != nil {
+		return x.Requires
+	}
+	return nil
 }
 
 // LoopChurn is how much one loop wrote.
@@ -1829,9 +1837,12 @@ func (x *ObjectState) GetGone() bool {
 }
 
 type StatusRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`  // no name: every object
-	Net           bool                   `protobuf:"varint,2,opt,name=net,proto3" json:"net,omitempty"` // for a machine: everything of ours in its network, as text
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Key   *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`  // no name: every object
+	Net   bool                   `protobuf:"varint,2,opt,name=net,proto3" json:"net,omitempty"` // for a machine: everything of ours in its network, as text
+	// A rev, or a time (RFC 3339), with a name: where the steps stood when that rev was
+	// replaced, or at that time, as the answering peer's log tells.
+	At            string `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1880,12 +1891,20 @@ func (x *StatusRequest) GetNet() bool {
 	return false
 }
 
+func (x *StatusRequest) GetAt() string {
+	if x != nil {
+		return x.At
+	}
+	return ""
+}
+
 type StatusResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Objects       []*ObjectState         `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
 	LastLines     []string               `protobuf:"bytes,2,rep,name=last_lines,json=lastLines,proto3" json:"last_lines,omitempty"`
 	Net           string                 `protobuf:"bytes,3,opt,name=net,proto3" json:"net,omitempty"`
 	View          *View                  `protobuf:"bytes,4,opt,name=view,proto3" json:"view,omitempty"`
+	FromMs        int64                  `protobuf:"varint,5,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"` // where at is a rev: when it was written
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1946,6 +1965,13 @@ func (x *StatusResponse) GetView() *View {
 		return x.View
 	}
 	return nil
+}
+
+func (x *StatusResponse) GetFromMs() int64 {
+	if x != nil {
+		return x.FromMs
+	}
+	return 0
 }
 
 type WhyRequest struct {
@@ -2833,6 +2859,8 @@ type WatchRequest struct {
 	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	By            []string               `protobuf:"bytes,4,rep,name=by,proto3" json:"by,omitempty"` // authors, as in HistoryRequest
+	NotBy         []string               `protobuf:"bytes,5,rep,name=not_by,json=notBy,proto3" json:"not_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2886,6 +2914,20 @@ func (x *WatchRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *WatchRequest) GetBy() []string {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *WatchRequest) GetNotBy() []string {
+	if x != nil {
+		return x.NotBy
+	}
+	return nil
 }
 
 type LogsRequest struct {
@@ -5460,7 +5502,7 @@ const file_starling_proto_rawDesc = "" +
 	"\aobjects\x18\x01 \x03(\v2\x17.starling.v1.ObjectPlanR\aobjects\x12%\n" +
 	"\x04view\x18\x02 \x01(\v2\x11.starling.v1.ViewR\x04view\"+\n" +
 	"\x0eAnalyzeRequest\x12\x19\n" +
-	"\bsince_ms\x18\x01 \x01(\x03R\asinceMs\"\xd0\x02\n" +
+	"\bsince_ms\x18\x01 \x01(\x03R\asinceMs\"\xec\x02\n" +
 	"\n" +
 	"StepTiming\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
@@ -5475,7 +5517,8 @@ const file_starling_proto_rawDesc = "" +
 	"\x0fslowest_machine\x18\n" +
 	" \x01(\tR\x0eslowestMachine\x12\x1d\n" +
 	"\n" +
-	"slowest_ms\x18\v \x01(\x03R\tslowestMs\"\xb4\x01\n" +
+	"slowest_ms\x18\v \x01(\x03R\tslowestMs\x12\x1a\n" +
+	"\brequires\x18\f \x03(\tR\brequires\"\xb4\x01\n" +
 	"\tLoopChurn\x12\x12\n" +
 	"\x04loop\x18\x01 \x01(\tR\x04loop\x12\x18\n" +
 	"\aentries\x18\x02 \x01(\rR\aentries\x12\x18\n" +
@@ -5553,16 +5596,18 @@ const file_starling_proto_rawDesc = "" +
 	"\x06object\x18\x01 \x01(\v2\x13.starling.v1.ObjectR\x06object\x12\x12\n" +
 	"\x04goal\x18\x02 \x01(\tR\x04goal\x12-\n" +
 	"\x05steps\x18\x03 \x03(\v2\x17.starling.v1.StepStatusR\x05steps\x12\x12\n" +
-	"\x04gone\x18\x04 \x01(\bR\x04gone\"E\n" +
+	"\x04gone\x18\x04 \x01(\bR\x04gone\"U\n" +
 	"\rStatusRequest\x12\"\n" +
 	"\x03key\x18\x01 \x01(\v2\x10.starling.v1.KeyR\x03key\x12\x10\n" +
-	"\x03net\x18\x02 \x01(\bR\x03net\"\x9c\x01\n" +
+	"\x03net\x18\x02 \x01(\bR\x03net\x12\x0e\n" +
+	"\x02at\x18\x03 \x01(\tR\x02at\"\xb5\x01\n" +
 	"\x0eStatusResponse\x122\n" +
 	"\aobjects\x18\x01 \x03(\v2\x18.starling.v1.ObjectStateR\aobjects\x12\x1d\n" +
 	"\n" +
 	"last_lines\x18\x02 \x03(\tR\tlastLines\x12\x10\n" +
 	"\x03net\x18\x03 \x01(\tR\x03net\x12%\n" +
-	"\x04view\x18\x04 \x01(\v2\x11.starling.v1.ViewR\x04view\"0\n" +
+	"\x04view\x18\x04 \x01(\v2\x11.starling.v1.ViewR\x04view\x12\x17\n" +
+	"\afrom_ms\x18\x05 \x01(\x03R\x06fromMs\"0\n" +
 	"\n" +
 	"WhyRequest\x12\"\n" +
 	"\x03key\x18\x01 \x01(\v2\x10.starling.v1.KeyR\x03key\"R\n" +
@@ -5635,11 +5680,13 @@ const file_starling_proto_rawDesc = "" +
 	"\x04code\x18\b \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\t \x01(\tR\amessage\x12\x17\n" +
 	"\atook_ms\x18\n" +
-	" \x01(\x03R\x06tookMs\"T\n" +
+	" \x01(\x03R\x06tookMs\"{\n" +
 	"\fWatchRequest\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\xb2\x01\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02by\x18\x04 \x03(\tR\x02by\x12\x15\n" +
+	"\x06not_by\x18\x05 \x03(\tR\x05notBy\"\xb2\x01\n" +
 	"\vLogsRequest\x12\"\n" +
 	"\x03key\x18\x01 \x01(\v2\x10.starling.v1.KeyR\x03key\x12\x1c\n" +
 	"\tcontainer\x18\x02 \x01(\tR\tcontainer\x12\x16\n" +

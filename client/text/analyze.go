@@ -19,11 +19,15 @@ const sameRun = 1000 // milliseconds
 
 // Analyze says where an object's last run spent its time: each step waited and worked,
 // the chain of steps that nothing could have overtaken (marked *), and the long pole,
-// which is the step of that chain that took longest.
-func (s Style) Analyze(o *apiv1.ObjectState) string {
-	run := newRun(o.GetSteps())
+// which is the step of that chain that took longest. fromMs is when the rev was written
+// whose run is asked for; 0 where the last run is meant.
+func (s Style) Analyze(o *apiv1.ObjectState, fromMs int64) string {
+	run := newRun(o.GetSteps(), fromMs)
 	key := client.KeyOf(o.GetObject().GetKey())
-	if len(run.steps) == 0 {
+	switch {
+	case len(run.steps) == 0 && fromMs > 0:
+		return fmt.Sprintf("no step of %s ran for rev %s: what it changed is read by none\n", key, o.GetObject().GetRev())
+	case len(run.steps) == 0:
 		return fmt.Sprintf("no step of %s has finished yet\n", key)
 	}
 	rows := [][]string{{"STEP", "WAITED", "WORKED", "MACHINE", ""}}
@@ -46,15 +50,16 @@ type run struct {
 	critical   map[string]bool
 	due        map[string]int64 // when a step could have begun
 	begin, end int64
+	from       int64 // what finished before is no part of it
 }
 
-func newRun(all []*apiv1.StepStatus) run {
-	r := run{critical: map[string]bool{}, due: map[string]int64{}}
+func newRun(all []*apiv1.StepStatus, from int64) run {
+	r := run{from: from, critical: map[string]bool{}, due: map[string]int64{}}
 	byName := map[string]*apiv1.StepStatus{}
 	var last *apiv1.StepStatus
 	for _, st := range all {
 		byName[st.GetStep()] = st
-		if finished(st) && (last == nil || st.GetFinishedMs() >= last.GetFinishedMs()) {
+		if r.has(st) && (last == nil || st.GetFinishedMs() >= last.GetFinishedMs()) {
 			last = st
 		}
 	}
@@ -72,7 +77,7 @@ func newRun(all []*apiv1.StepStatus) run {
 		r.critical[st.GetStep()], r.begin = true, r.due[st.GetStep()]
 	}
 	for _, st := range all {
-		if finished(st) && st.GetFinishedMs() >= r.begin {
+		if r.has(st) && st.GetFinishedMs() >= r.begin {
 			r.steps = append(r.steps, st)
 		}
 	}
@@ -81,6 +86,8 @@ func newRun(all []*apiv1.StepStatus) run {
 	})
 	return r
 }
+
+func (r run) has(st *apiv1.StepStatus) bool { return finished(st) && st.GetFinishedMs() >= r.from }
 
 func finished(st *apiv1.StepStatus) bool {
 	return !st.GetTarget() && st.GetStartedMs() > 0 && st.GetFinishedMs() >= st.GetStartedMs()
@@ -98,7 +105,7 @@ func dueMs(st *apiv1.StepStatus) int64 {
 // step.
 func (r run) before(st *apiv1.StepStatus, byName map[string]*apiv1.StepStatus) *apiv1.StepStatus {
 	p := lastRequired(st, byName)
-	if p == nil || r.due[st.GetStep()]-p.GetFinishedMs() > sameRun {
+	if p == nil || !r.has(p) || r.due[st.GetStep()]-p.GetFinishedMs() > sameRun {
 		return nil
 	}
 	return p
@@ -155,8 +162,8 @@ func (r run) bar(st *apiv1.StepStatus) string {
 }
 
 // Dot draws an object's graph of steps for Graphviz.
-func Dot(o *apiv1.ObjectState) string {
-	r := newRun(o.GetSteps())
+func Dot(o *apiv1.ObjectState, fromMs int64) string {
+	r := newRun(o.GetSteps(), fromMs)
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph %q {\n  rankdir=RL\n  node [shape=box]\n", client.KeyOf(o.GetObject().GetKey()).String())
 	for _, st := range o.GetSteps() {

@@ -2,6 +2,7 @@ package text
 
 import (
 	"encoding/json"
+	"encoding/xml"
 	"slices"
 	"strings"
 	"testing"
@@ -24,9 +25,12 @@ func TestPrinters(t *testing.T) {
 		"status-stuck":    s.Status(stuckPod()),
 		"why":             s.Why(stuckWhy()),
 		"why-ready":       s.Why(&apiv1.WhyResponse{Verdict: "converged", Sentence: "pod/web is ready on m1", View: &apiv1.View{Machine: "m2"}}),
-		"analyze":         s.Analyze(readyPod()),
-		"analyze-nothing": s.Analyze(&apiv1.ObjectState{Object: &apiv1.Object{Key: podKey("new")}}),
-		"dot":             Dot(readyPod()),
+		"analyze":         s.Analyze(readyPod(), 0),
+		"analyze-nothing": s.Analyze(&apiv1.ObjectState{Object: &apiv1.Object{Key: podKey("new")}}, 0),
+		"analyze-no-run":  s.Analyze(readyPod(), msAgo(time.Minute)),
+		"dot":             Dot(readyPod(), 0),
+		"plot":            Plot(readyPod(), 0),
+		"plot-nothing":    Plot(&apiv1.ObjectState{Object: &apiv1.Object{Key: podKey("new")}}, 0),
 		"plan":            s.Plan(somePlan()),
 		"applied":         s.Applied(someChange()) + s.Safety(someChange()),
 		"applied-alone":   s.Safety(&apiv1.ApplyResponse{ChangeSet: "5f0c9a3be1d2", Alone: true}) + s.Safety(&apiv1.ApplyResponse{ChangeSet: "5f0c9a3be1d2"}),
@@ -225,12 +229,12 @@ func TestTreeOfNonsense(t *testing.T) {
 		{Step: "a", Target: true, Requires: []string{"b", "missing"}}, {Step: "b", Target: true, Requires: []string{"a", "b"}},
 		{Step: "c", StartedMs: 1, FinishedMs: 1, Requires: []string{"a", "c"}},
 	}
-	style().Analyze(&apiv1.ObjectState{Steps: []*apiv1.StepStatus{{Step: "x", QueuedMs: 900, StartedMs: 500, FinishedMs: 600}}})
+	style().Analyze(&apiv1.ObjectState{Steps: []*apiv1.StepStatus{{Step: "x", QueuedMs: 900, StartedMs: 500, FinishedMs: 600}}}, 0)
 	tree, others := treeOf("a", steps)
 	if len(tree) == 0 || len(others) != 1 {
 		t.Errorf("the tree has %d branches, and %d steps are beside it; want some and 1", len(tree), len(others))
 	}
-	if got := newRun(steps); got.pole().GetStep() != "c" {
+	if got := newRun(steps, 0); got.pole().GetStep() != "c" {
 		t.Errorf("the long pole is %q, want c", got.pole().GetStep())
 	}
 }
@@ -241,7 +245,7 @@ func TestThePoleIsWhatHeldUpTheRest(t *testing.T) {
 	o := readyPod()
 	ready := o.Steps[len(o.Steps)-1]
 	ready.QueuedMs = o.Steps[0].QueuedMs
-	if got := newRun(o.Steps).pole().GetStep(); got != "image" {
+	if got := newRun(o.Steps, 0).pole().GetStep(); got != "image" {
 		t.Errorf("the long pole is %q, want image", got)
 	}
 }
@@ -255,11 +259,27 @@ func TestAnalyzeLooksAtTheLastRun(t *testing.T) {
 		}
 	}
 	var names []string
-	for _, s := range newRun(o.Steps).steps {
+	for _, s := range newRun(o.Steps, 0).steps {
 		names = append(names, s.GetStep())
 	}
 	if want := []string{"container", "ready"}; !slices.Equal(names, want) {
 		t.Errorf("the run has the steps %v, want %v", names, want)
+	}
+}
+
+// What was done before a rev was written is no part of its run, though it ended a moment
+// before.
+func TestAnalyzeARevsRun(t *testing.T) {
+	o := readyPod()
+	from := o.Steps[0].GetQueuedMs() + 2000
+	r := newRun(o.Steps, from)
+	for _, s := range r.steps {
+		if s.GetFinishedMs() < from {
+			t.Errorf("%s is part of the run", s.GetStep())
+		}
+	}
+	if len(r.steps) != 2 || r.pole().GetStep() != "container" {
+		t.Errorf("the run has %d steps, the longest is %s; want container and ready", len(r.steps), r.pole().GetStep())
 	}
 }
 
@@ -289,4 +309,12 @@ func TestAnalyzeTheCluster(t *testing.T) {
 	}
 	golden(t, "analyze-cluster", style().Steps(a))
 	golden(t, "analyze-churn", style().Churn(a))
+	a.Steps[0].Requires = []string{"schedule", "gone"}
+	golden(t, "plot-cluster", style().PlotSteps(a))
+	golden(t, "dot-cluster", DotSteps(a))
+	for _, plot := range []string{style().PlotSteps(a), style().PlotSteps(&apiv1.AnalyzeResponse{}), Plot(readyPod(), 0)} {
+		if err := xml.Unmarshal([]byte(plot), new(struct{ XMLName xml.Name })); err != nil {
+			t.Errorf("no XML: %v\n%s", err, plot)
+		}
+	}
 }

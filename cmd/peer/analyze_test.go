@@ -46,7 +46,28 @@ func TestAnalyzeOfTheCluster(t *testing.T) {
 		t.Errorf("since %d, want %d", got.GetSinceMs(), want)
 	}
 	f.run(t, "analyze", "web", "--churn").wantErr(t, exitError, "leave the object out")
-	f.run(t, "analyze", "--dot").wantErr(t, exitError, "name it")
+	f.run(t, "analyze", "--plot").wantOut(t, "<svg ")
+	f.run(t, "analyze", "--dot").wantOut(t, "digraph steps")
+	f.run(t, "analyze", "--dot", "--plot").wantErr(t, exitError, "none of the others can be")
+}
+
+// An earlier run is named behind the object: a rev, or a time.
+func TestAnalyzeOfARun(t *testing.T) {
+	var got *apiv1.StatusRequest
+	f := &fake{status: func(r *apiv1.StatusRequest) (*apiv1.StatusResponse, error) {
+		got = r
+		return &apiv1.StatusResponse{FromMs: map[string]int64{"3": 2000}[r.GetAt()], Objects: []*apiv1.ObjectState{{Object: &apiv1.Object{Key: web(), Rev: "3"}, Steps: []*apiv1.StepStatus{
+			{Step: "image", StartedMs: 1000, FinishedMs: 1500},
+		}}}}, nil
+	}}
+	f.run(t, "analyze", "web@3").wantOut(t, "no step of pod/web ran for rev 3")
+	if got.GetAt() != "3" || got.GetKey().GetName() != "web" {
+		t.Errorf("asked for %v", got)
+	}
+	f.run(t, "analyze", "web@2026-03-14T15:00:00Z", "--plot").wantOut(t, "pod/web took 500ms")
+	if got.GetAt() != "2026-03-14T15:00:00Z" {
+		t.Errorf("asked for %v", got)
+	}
 }
 
 // wantStanding takes the exit code off a command that ends as the object stands: blocked.
