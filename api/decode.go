@@ -37,21 +37,10 @@ func (r *reader) int(path string) int64        { return read(r, path, readInt) }
 func (r *reader) bool(path string) bool        { return read(r, path, readBool) }
 func (r *reader) strings(path string) []string { return read(r, path, readStrings) }
 
-func (r *reader) cpu(path string) int64 {
-	return read(r, path, func(raw string) (int64, error) { return readUnit(raw, ParseCPU) })
-}
-
-func (r *reader) bytes(path string) int64 {
-	return read(r, path, func(raw string) (int64, error) { return readUnit(raw, ParseBytes) })
-}
-
-func (r *reader) duration(path string) time.Duration {
-	return read(r, path, func(raw string) (time.Duration, error) { return readUnit(raw, ParseDuration) })
-}
-
-func (r *reader) time(path string) time.Time {
-	return read(r, path, func(raw string) (time.Time, error) { return readUnit(raw, parseTime) })
-}
+func (r *reader) cpu(path string) int64              { return read(r, path, readCPU) }
+func (r *reader) bytes(path string) int64            { return read(r, path, readBytes) }
+func (r *reader) duration(path string) time.Duration { return read(r, path, readDuration) }
+func (r *reader) time(path string) time.Time         { return read(r, path, readTime) }
 
 func (r *reader) port(path string) uint16 {
 	return read(r, path, func(raw string) (uint16, error) {

@@ -18,33 +18,38 @@ import (
 func (f Fields) Has(path string) bool { _, ok := f[path]; return ok }
 
 // String reads a string.
-func (f Fields) String(path string) string { s, _ := readString(f[path]); return s }
+func (f Fields) String(path string) string { return get(f, path, readString) }
 
 // Int reads an integer.
-func (f Fields) Int(path string) int64 { n, _ := readInt(f[path]); return n }
+func (f Fields) Int(path string) int64 { return get(f, path, readInt) }
 
 // Bool reads a truth value.
 func (f Fields) Bool(path string) bool { return f[path] == "true" }
 
 // Strings reads a list of strings.
-func (f Fields) Strings(path string) []string { l, _ := readStrings(f[path]); return l }
+func (f Fields) Strings(path string) []string { return get(f, path, readStrings) }
 
 // CPU reads thousandths of a core.
-func (f Fields) CPU(path string) int64 { n, _ := readUnit(f[path], ParseCPU); return n }
+func (f Fields) CPU(path string) int64 { return get(f, path, readCPU) }
 
 // Bytes reads a size in bytes.
-func (f Fields) Bytes(path string) int64 { n, _ := readUnit(f[path], ParseBytes); return n }
+func (f Fields) Bytes(path string) int64 { return get(f, path, readBytes) }
 
 // Duration reads a duration.
-func (f Fields) Duration(path string) time.Duration {
-	d, _ := readUnit(f[path], ParseDuration)
-	return d
-}
+func (f Fields) Duration(path string) time.Duration { return get(f, path, readDuration) }
 
 // Time reads a time.
-func (f Fields) Time(path string) time.Time {
-	t, _ := readUnit(f[path], parseTime)
-	return t
+func (f Fields) Time(path string) time.Time { return get(f, path, readTime) }
+
+// get reads one field. Absence is frequent, and no error has to be made for it.
+func get[T any](f Fields, path string, parse func(string) (T, error)) T {
+	raw, ok := f[path]
+	if !ok {
+		var none T
+		return none
+	}
+	v, _ := parse(raw)
+	return v
 }
 
 // Sub returns the fields below prefix, with paths that begin behind it.
@@ -67,9 +72,14 @@ func (f Fields) Keys(prefix string) []string {
 	var keys []string
 	for path := range f {
 		if rest, below := strings.CutPrefix(path, prefix); below {
-			raw, _, _ := cut(rest)
-			keys = append(keys, unescape(raw))
+			// Most maps have few keys with many fields each.
+			if raw, _, _ := cut(rest); len(keys) > 8 || !slices.Contains(keys, raw) {
+				keys = append(keys, raw)
+			}
 		}
+	}
+	for i, raw := range keys {
+		keys[i] = unescape(raw)
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
@@ -130,6 +140,11 @@ func readBool(raw string) (bool, error) {
 }
 
 func readStrings(raw string) ([]string, error) {
+	if len(raw) >= 4 && raw[:2] == `["` && raw[len(raw)-2:] == `"]` {
+		if list := strings.Split(raw[2:len(raw)-2], `","`); !slices.ContainsFunc(list, func(s string) bool { return !plain(s) }) {
+			return list, nil
+		}
+	}
 	var items []*string
 	if err := json.Unmarshal([]byte(raw), &items); err != nil || items == nil {
 		return nil, fmt.Errorf("%s is not a list of strings", raw)
@@ -146,8 +161,10 @@ func readStrings(raw string) ([]string, error) {
 
 // readUnit reads a string with a unit, or a plain whole number as such a string.
 func readUnit[T any](raw string, parse func(string) (T, error)) (T, error) {
-	if _, err := readInt(raw); err == nil {
-		return parse(raw)
+	if !strings.HasPrefix(raw, `"`) {
+		if _, err := readInt(raw); err == nil {
+			return parse(raw)
+		}
 	}
 	s, err := readString(raw)
 	if err != nil {
@@ -156,6 +173,12 @@ func readUnit[T any](raw string, parse func(string) (T, error)) (T, error) {
 	}
 	return parse(s)
 }
+
+func readCPU(raw string) (int64, error)   { return readUnit(raw, ParseCPU) }
+func readBytes(raw string) (int64, error) { return readUnit(raw, ParseBytes) }
+
+func readDuration(raw string) (time.Duration, error) { return readUnit(raw, ParseDuration) }
+func readTime(raw string) (time.Time, error)         { return readUnit(raw, parseTime) }
 
 func parseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, s)

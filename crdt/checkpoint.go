@@ -81,7 +81,7 @@ func (c *Checkpoint) Size() int64 {
 
 // Write writes the checkpoint.
 func (c *Checkpoint) Write(w io.Writer) error {
-	out := &recordWriter{w: bufio.NewWriterSize(w, 1<<20)}
+	out := &recordWriter{w: bufio.NewWriterSize(w, int(min(c.Size(), 1<<20)))}
 	_, _ = out.w.WriteString(checkpointMagic) // bufio keeps the error for Flush
 	b := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(c.level)), packVersion)
 	out.write(recordBegin, append(b, c.extra...))
@@ -129,7 +129,7 @@ const maxRecord = 1 << 30
 // ReadCheckpoint puts a checkpoint's contents into an empty log and an empty state, and
 // returns what its writer added. After an error neither may be used.
 func ReadCheckpoint(r io.Reader, l *Log, s *State) (extra []byte, err error) {
-	in := &checkpointReader{r: bufio.NewReaderSize(r, 1<<20), log: l, state: s}
+	in := &checkpointReader{r: bufio.NewReaderSize(r, 64<<10), log: l, state: s}
 	magic := make([]byte, len(checkpointMagic))
 	if _, err := io.ReadFull(in.r, magic); err != nil || string(magic) != checkpointMagic {
 		return nil, fmt.Errorf("%w: it is none of this version", ErrCheckpoint)

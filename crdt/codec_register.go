@@ -2,7 +2,6 @@ package crdt
 
 import (
 	"encoding/binary"
-	"maps"
 	"slices"
 )
 
@@ -29,7 +28,12 @@ func (g *Register) append(b []byte) []byte {
 		b = binary.AppendUvarint(b, encodeTime(t, g.Queued))
 	}
 	b = binary.AppendUvarint(b, uint64(len(g.Outputs)))
-	for _, path := range slices.Sorted(maps.Keys(g.Outputs)) {
+	paths := make([]string, 0, 16) // usually they stay on the stack
+	for path := range g.Outputs {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	for _, path := range paths {
 		b = appendString(appendString(b, path), g.Outputs[path])
 	}
 	b = appendString(appendString(b, g.Code), g.Message)

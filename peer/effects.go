@@ -104,7 +104,11 @@ func (f *effects) load(key string, raw []byte) error {
 // undoForeignLives takes back what this machine made for another life of the name:
 // one that was deleted, or lost the name to a concurrent creation.
 func (e *engine) undoForeignLives(t *tracked) {
-	for _, id := range slices.Sorted(slices.Values(e.effects.lives[t.ref])) {
+	lives := e.effects.lives[t.ref]
+	if len(lives) == 0 {
+		return
+	}
+	for _, id := range slices.Sorted(slices.Values(lives)) { // a copy: the list may shrink meanwhile
 		if t.snap() != nil && t.snap().ID == id {
 			continue
 		}

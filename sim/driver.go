@@ -35,13 +35,13 @@ func (m *machine) post(e peer.Event) {
 func (m *machine) schedule() {
 	if !m.turning {
 		m.turning = true
-		m.later(turnTime, m.turn)
+		m.later(turnTime, m.begin)
 	}
 }
 
 // turn steps the core and carries its Ready out up to the sync.
 func (m *machine) turn() {
-	if m.hold(m.turn) {
+	if m.hold(m.begin) {
 		return
 	}
 	now, n := m.clock(), min(len(m.inbox), turnLimit)
@@ -55,12 +55,14 @@ func (m *machine) turn() {
 		m.core.Step(now, e)
 	}
 	m.w.figures.Turns++
-	r := m.core.Ready()
+	m.ready = m.core.Ready()
+	r := &m.ready
 	for _, e := range r.Relay {
 		m.send(e)
 	}
 	if m.w.hooks.early != nil {
-		m.effects(m.w.hooks.early(m, &r))
+		early := m.w.hooks.early(m, r)
+		m.effects(&early)
 	}
 	if r.Commit.Empty() {
 		m.finish(r)
@@ -71,7 +73,7 @@ func (m *machine) turn() {
 
 // commit makes the turn durable. A commit that fails ends this life of the core: a
 // sync is never retried.
-func (m *machine) commit(r peer.Ready) {
+func (m *machine) commit(r *peer.Ready) {
 	c := r.Commit
 	if m.w.hooks.commit != nil {
 		c = m.w.hooks.commit(m, c)
@@ -89,7 +91,7 @@ func (m *machine) commit(r peer.Ready) {
 }
 
 // synced is the end of a sync.
-func (m *machine) synced(r peer.Ready) {
+func (m *machine) synced(r *peer.Ready) {
 	if m.hold(func() { m.synced(r) }) {
 		return
 	}
@@ -116,8 +118,8 @@ func (m *machine) restartIfDown() {
 }
 
 // finish lets the effects of a durable turn go.
-func (m *machine) finish(r peer.Ready) {
-	m.w.check.turned(m, &r)
+func (m *machine) finish(r *peer.Ready) {
+	m.w.check.turned(m, r)
 	m.effects(r)
 	m.core.Advance()
 	m.verifier.Update(m.core.Trust())
@@ -140,7 +142,7 @@ func (m *machine) finish(r peer.Ready) {
 }
 
 // effects carries out what comes after the sync.
-func (m *machine) effects(r peer.Ready) {
+func (m *machine) effects(r *peer.Ready) {
 	for _, e := range r.Send {
 		m.send(e)
 	}

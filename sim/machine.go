@@ -25,6 +25,7 @@ type machine struct {
 	key   ed25519.PrivateKey
 	disk  *Disk
 	host  *host
+	begin func() // turn, as it is scheduled
 	// unsound: the disk is an older copy, which the next start finds out.
 	unsound bool
 	// gone: it was removed from the cluster and is switched off.
@@ -48,8 +49,10 @@ type machine struct {
 	verifier *peer.Verifier
 	inbox    []peer.Event
 	turning  bool // a turn is scheduled or waits for its sync
-	wake     int  // counts wake-ups: only the last one scheduled is heard
-	actions  map[uint64]*action
+	// ready is what the turn under way leads to, until its effects have left.
+	ready   peer.Ready
+	wake    int // counts wake-ups: only the last one scheduled is heard
+	actions map[uint64]*action
 	// spins counts turns in a row after which the core wanted another one at once.
 	spins int
 }
@@ -57,6 +60,7 @@ type machine struct {
 func (w *World) addMachine(i int, records [][]byte) *machine {
 	key := newKey(w.cfg.Seed, machineName(i))
 	m := &machine{w: w, index: i, name: machineName(i), id: identity.IDOf(publicOf(key)), key: key, disk: NewDisk(), powered: true, level: peer.Level}
+	m.begin = m.turn
 	m.host = newHost(m)
 	if w.weather.skew > 0 {
 		m.skew = w.random.chaos.between(-w.weather.skew, w.weather.skew)
@@ -239,10 +243,5 @@ func (m *machine) end(survives bool) {
 
 // later schedules something in this life of the peer.
 func (m *machine) later(d time.Duration, do func()) {
-	life := m.life
-	m.w.after(d, func() {
-		if m.life == life {
-			do()
-		}
-	})
+	m.w.queue.add(event{at: m.w.now + d, do: do, of: m, life: m.life})
 }

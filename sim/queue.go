@@ -7,6 +7,10 @@ type event struct {
 	at    time.Duration
 	order uint64 // of two events at one time, the one that was scheduled first is first
 	do    func()
+	// of, if given, is the machine in whose present life it happens: what an earlier life
+	// scheduled is void.
+	of   *machine
+	life int
 }
 
 // queue is a binary heap of events by (at, order).
@@ -15,9 +19,10 @@ type queue struct {
 	last uint64
 }
 
-func (q *queue) add(at time.Duration, do func()) {
+func (q *queue) add(e event) {
 	q.last++
-	q.heap = append(q.heap, event{at, q.last, do})
+	e.order = q.last
+	q.heap = append(q.heap, e)
 	i := len(q.heap) - 1
 	for i > 0 {
 		parent := (i - 1) / 2

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash"
 	"hash/fnv"
@@ -16,6 +17,7 @@ const traceKept = 40
 // trace hashes everything that happens, and tells it in words to whoever listens.
 type trace struct {
 	hash  hash.Hash64
+	buf   [19]byte // of note; it would not stay on the stack
 	out   io.Writer
 	ring  []string
 	begin int
@@ -25,16 +27,10 @@ func newTrace(out io.Writer) trace { return trace{hash: fnv.New64a(), out: out} 
 
 // note takes an event into the hash.
 func (t *trace) note(at time.Duration, kind byte, a, b int, n uint64) {
-	var buf [21]byte
-	put := func(i int, v uint64) {
-		for j := range 8 {
-			buf[i+j] = byte(v >> (8 * j))
-		}
-	}
-	put(0, uint64(at))
-	buf[8], buf[9], buf[10] = kind, byte(a), byte(b)
-	put(11, n)
-	t.hash.Write(buf[:19]) // never fails
+	binary.LittleEndian.PutUint64(t.buf[:], uint64(at))
+	t.buf[8], t.buf[9], t.buf[10] = kind, byte(a), byte(b)
+	binary.LittleEndian.PutUint64(t.buf[11:], n)
+	t.hash.Write(t.buf[:]) // never fails
 }
 
 // state takes a hash of some machine's state into the hash.

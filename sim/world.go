@@ -111,7 +111,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func (w *World) clockAt(at time.Duration) time.Time { return epoch.Add(at) }
 
 // after schedules something.
-func (w *World) after(d time.Duration, do func()) { w.queue.add(w.now+d, do) }
+func (w *World) after(d time.Duration, do func()) { w.queue.add(event{at: w.now + d, do: do}) }
 
 // runFor lets virtual time pass. It stops early at a violation.
 func (w *World) runFor(d time.Duration) {
@@ -123,7 +123,9 @@ func (w *World) runFor(d time.Duration) {
 		}
 		w.now = e.at
 		w.figures.Events++
-		e.do()
+		if e.of == nil || e.of.life == e.life {
+			e.do()
+		}
 	}
 	if w.violation == nil {
 		w.now = end
