@@ -18,6 +18,7 @@ import (
 	"starling.dev/starling/api"
 	apiv1 "starling.dev/starling/api/v1"
 	"starling.dev/starling/api/v1/apiv1connect"
+	"starling.dev/starling/api/v1/calls"
 )
 
 // echo is a peer that answers why with what it is told to, and sends exec's input back.
@@ -42,17 +43,23 @@ func (e echo) Exec(_ context.Context, s *connect.BidiStream[apiv1.ExecInput, api
 	}
 }
 
+// serve runs a peer of an older kind, which answers by HTTP/2 alone.
 func serve(t *testing.T, e echo) *Client {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle(apiv1connect.NewStarlingHandler(e))
+	server := &http.Server{Handler: mux, Protocols: new(http.Protocols)}
+	server.Protocols.SetUnencryptedHTTP2(true)
+	return listen(t, server)
+}
+
+func listen(t *testing.T, server *http.Server) *Client {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "peer.sock")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mux := http.NewServeMux()
-	mux.Handle(apiv1connect.NewStarlingHandler(e))
-	server := &http.Server{Handler: mux, Protocols: new(http.Protocols)}
-	server.Protocols.SetUnencryptedHTTP2(true)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(l) }()
 	c := New(socket)
@@ -108,6 +115,25 @@ func TestErrorsKeepCodeAndProblems(t *testing.T) {
 	}
 	if again := AsError(fmt.Errorf("wrapped: %w", got)); again.Error() != "wrapped: "+got.Error() {
 		t.Errorf("reading an error twice makes it %q", again)
+	}
+}
+
+// Every procedure that is not a stream goes by package calls to a peer that knows it.
+func TestCallsWithoutHTTP(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.Handle("GET "+calls.Path, calls.Handler(nil))
+	c := listen(t, &http.Server{Handler: mux})
+	service := apiv1.File_starling_proto.Services().Get(0)
+	for i := range service.Methods().Len() {
+		m := service.Methods().Get(i)
+		if m.IsStreamingClient() || m.IsStreamingServer() {
+			continue
+		}
+		method := reflect.ValueOf(c).MethodByName(string(m.Name()))
+		out := method.Call([]reflect.Value{reflect.ValueOf(t.Context()), reflect.New(method.Type().In(1).Elem())})
+		if err, _ := out[1].Interface().(error); err == nil || !strings.Contains(err.Error(), "no such procedure") {
+			t.Errorf("%s is not called so, but gets %v", m.Name(), err)
+		}
 	}
 }
 

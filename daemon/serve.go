@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
-	"time"
 
 	"starling.dev/starling/server"
 )
@@ -26,10 +24,10 @@ func (d *Daemon) buildServer(context.Context) error {
 			if err != nil {
 				return err
 			}
-			return serveHTTP(ctx, l, s.Handler())
+			return server.Serve(ctx, l, s.Handler())
 		}),
 		named("members' API", func(ctx context.Context) error {
-			return serveHTTP(ctx, d.transport.APIListener(), s.ForMembers().Handler())
+			return server.Serve(ctx, d.transport.APIListener(), s.ForMembers().Handler())
 		}),
 	)
 	return nil
@@ -49,30 +47,4 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen for commands: %w", err)
 	}
 	return l, os.Chmod(path, 0o600)
-}
-
-// serveHTTP serves HTTP/1 and HTTP/2 without TLS of its own until the context ends.
-func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
-	protocols := &http.Protocols{}
-	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
-	srv := &http.Server{
-		Handler: h, Protocols: protocols, ReadHeaderTimeout: 10 * time.Second,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-	}
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		<-ctx.Done()
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		if srv.Shutdown(grace) != nil {
-			srv.Close()
-		}
-	}()
-	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	<-stopped
-	return nil
 }

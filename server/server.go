@@ -15,6 +15,7 @@ import (
 	"starling.dev/starling/api"
 	apiv1 "starling.dev/starling/api/v1"
 	"starling.dev/starling/api/v1/apiv1connect"
+	"starling.dev/starling/api/v1/calls"
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/oci"
 	"starling.dev/starling/peer"
@@ -93,6 +94,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle(path, h)
 	if !s.member {
 		mux.HandleFunc("GET "+MetricsPath, s.metrics)
+		mux.Handle("GET "+calls.Path, calls.Handler(s.methods()))
 	}
 	return mux
 }

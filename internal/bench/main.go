@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"slices"
 	"strings"
 
@@ -19,9 +21,15 @@ type part struct {
 	run        func(context.Context) ([]report.Row, error)
 }
 
+// is reports whether the part has the name, or belongs to a group of that name.
+func (p part) is(name string) bool { return p.name == name || strings.HasPrefix(p.name, name+"/") }
+
 func parts(objects []int) []part {
 	return []part{
-		{"log", "writes and reads beside etcd, bytes of a change, healing", logbench.Run},
+		{"log/writes", "durable writes beside etcd", logbench.Writes},
+		{"log/reads", "reads through the API beside etcd", logbench.Reads},
+		{"log/bytes", "bytes of a change", logbench.Bytes},
+		{"log/healing", "a long log that one of two lacks", logbench.Healing},
 		{"size", "memory and restart with many objects", func(ctx context.Context) ([]report.Row, error) { return logbench.RunSizes(ctx, objects) }},
 		{"spread", "how one entry reaches 10 to 10,000 simulated peers, and what idling costs", goBench("./peer", "Spread|Idle", "5x")},
 		{"xlat", "translation between IPv4 and IPv6", goBench("./netstack/xlat", ".", "200ms")},
@@ -38,10 +46,28 @@ func main() {
 		return
 	}
 	sizes := flag.String("objects", "0,10000,100000", "numbers of objects that memory and restart are measured with")
+	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to `FILE`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	exit(run(ctx, *sizes, flag.Args()))
+	exit(profiled(*profile, func() error { return run(ctx, *sizes, flag.Args()) }))
+}
+
+// profiled runs do, with a CPU profile if a file is named.
+func profiled(file string, do func() error) error {
+	if file == "" {
+		return do()
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return fmt.Errorf("create the profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return errors.Join(fmt.Errorf("start the profile: %w", err), f.Close())
+	}
+	err = do()
+	pprof.StopCPUProfile()
+	return errors.Join(err, f.Close())
 }
 
 func exit(err error) {
@@ -58,13 +84,13 @@ func run(ctx context.Context, sizes string, names []string) error {
 	}
 	all := parts(objects)
 	for _, name := range names {
-		if !slices.ContainsFunc(all, func(p part) bool { return p.name == name }) {
+		if !slices.ContainsFunc(all, func(p part) bool { return p.is(name) }) {
 			return fmt.Errorf("there is no part %q; choose of: %s", name, list(all))
 		}
 	}
 	var rows []report.Row
 	for _, p := range all {
-		if len(names) > 0 && !slices.Contains(names, p.name) {
+		if len(names) > 0 && !slices.ContainsFunc(names, p.is) {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "%s: %s\n", p.name, p.what)

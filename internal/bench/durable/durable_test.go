@@ -59,11 +59,11 @@ func TestComparison(t *testing.T) {
 	g, e := newGroup(t), newEtcd(t, 4)
 	var report strings.Builder
 	c := Comparison{Clients: 4, Rounds: 1, Lasting: 100 * time.Millisecond, Out: &report}
-	ratios, err := c.Compare(t.Context(), "store", g.Write, "etcd", e.Put)
+	ratios, err := c.Compare(t.Context(), Side{"store", g.Write, OwnCPU}, Side{"etcd", e.Put, e.CPU})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ratios.Rate <= 0 || ratios.P99 <= 0 || !strings.Contains(report.String(), "store / etcd") {
+	if ratios.Rate <= 0 || ratios.P99 <= 0 || ratios.CPU <= 0 || !strings.Contains(report.String(), "store / etcd") {
 		t.Fatalf("%+v\n%s", ratios, report.String())
 	}
 	entries := 0
@@ -101,7 +101,7 @@ func BenchmarkBesideEtcd(b *testing.B) {
 	g, e := newGroup(b), newEtcd(b, clients)
 	for b.Loop() {
 		c := Comparison{Clients: clients, Rounds: 5, Lasting: 3 * time.Second, Out: b.Output()}
-		ratios, err := c.Compare(b.Context(), "store", g.Write, "etcd", e.Put)
+		ratios, err := c.Compare(b.Context(), Side{"store", g.Write, OwnCPU}, Side{"etcd", e.Put, e.CPU})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -20,15 +20,19 @@ type Result struct {
 	Elapsed time.Duration
 	P50     time.Duration
 	P99     time.Duration
+	CPU     time.Duration // of all writes, clients included
 }
 
 // PerSecond is the rate of acknowledged writes.
 func (r Result) PerSecond() float64 { return float64(r.Writes) / r.Elapsed.Seconds() }
 
+// CPUEach is the CPU time of one write.
+func (r Result) CPUEach() time.Duration { return r.CPU / time.Duration(max(r.Writes, 1)) }
+
 // String is the result as one line.
 func (r Result) String() string {
-	return fmt.Sprintf("%8.0f writes/s  p50 %v  p99 %v", r.PerSecond(),
-		r.P50.Round(10*time.Microsecond), r.P99.Round(10*time.Microsecond))
+	return fmt.Sprintf("%8.0f/s  p50 %v  p99 %v  CPU %v each", r.PerSecond(),
+		r.P50.Round(10*time.Microsecond), r.P99.Round(10*time.Microsecond), r.CPUEach().Round(100*time.Nanosecond))
 }
 
 // Measure lets so many clients write for a time.

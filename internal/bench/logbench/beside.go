@@ -68,7 +68,7 @@ func (b *bench) writes(ctx context.Context) (err error) {
 		return err
 	}
 	c := durable.Comparison{Clients: clients, Rounds: rounds, Lasting: lasting, Out: os.Stderr}
-	ratios, err := c.Compare(ctx, "peer", ours, "etcd", e.Put)
+	ratios, err := c.Compare(ctx, durable.Side{Name: "peer", Write: ours, CPU: durable.OwnCPU}, durable.Side{Name: "etcd", Write: e.Put, CPU: e.CPU})
 	if err != nil {
 		return fmt.Errorf("compare writes: %w", err)
 	}
@@ -108,7 +108,7 @@ func (b *bench) reads(ctx context.Context) (err error) {
 		return err
 	}
 	c := durable.Comparison{Clients: clients, Rounds: rounds, Lasting: lasting, Out: os.Stderr}
-	ratios, err := c.Compare(ctx, "peer read", ours, "etcd read", e.Range)
+	ratios, err := c.Compare(ctx, durable.Side{Name: "peer read", Write: ours, CPU: durable.OwnCPU}, durable.Side{Name: "etcd read", Write: e.Range, CPU: e.CPU})
 	if err != nil {
 		return fmt.Errorf("compare reads: %w", err)
 	}

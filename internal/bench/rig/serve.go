@@ -32,20 +32,7 @@ func (r *Rig) Serve(socket string) error {
 	if err != nil {
 		return fmt.Errorf("listen for commands: %w", err)
 	}
-	protocols := &http.Protocols{}
-	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
-	srv := &http.Server{Handler: s.Handler(), Protocols: protocols}
-	r.Go(func(ctx context.Context) error {
-		<-ctx.Done()
-		return srv.Close()
-	})
-	r.Go(func(context.Context) error {
-		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
+	r.Go(func(ctx context.Context) error { return server.Serve(ctx, l, s.Handler()) })
 	return nil
 }
 
