@@ -68,10 +68,11 @@ type Config struct {
 	Programs *Programs
 }
 
-// Server implements the service. It holds no state of its own.
+// Server implements the service. It holds no state of its own but copies of answers.
 type Server struct {
 	apiv1connect.UnimplementedStarlingHandler
-	cfg Config
+	cfg     Config
+	answers *answers
 	// member is true where the caller is another member, not a person on this machine.
 	member bool
 }
@@ -81,11 +82,11 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Loop == nil || cfg.Runtime == nil || cfg.Network == nil || cfg.Members == nil || cfg.Addresses == nil || cfg.Logger == nil {
 		return nil, errors.New("configure server: every field is required")
 	}
-	return &Server{cfg: cfg}, nil
+	return &Server{cfg: cfg, answers: &answers{}}, nil
 }
 
 // ForMembers returns the server for other members.
-func (s *Server) ForMembers() *Server { return &Server{cfg: s.cfg, member: true} }
+func (s *Server) ForMembers() *Server { return &Server{cfg: s.cfg, answers: s.answers, member: true} }
 
 // Handler returns the HTTP handler of the service.
 func (s *Server) Handler() http.Handler {
