@@ -63,7 +63,7 @@ func Capture(l *Log, s *State, extra []byte) *Checkpoint {
 	c.objects = make([]packedObject, 0, len(s.slots))
 	for ref, sl := range s.slots { // the order makes no difference to who reads it
 		if sl.packed == "" && sl.contents != nil {
-			sl.packed = string(sl.pack(nil))
+			s.pack(sl)
 		}
 		c.objects = append(c.objects, packedObject{ref, sl.packed})
 	}

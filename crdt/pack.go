@@ -68,10 +68,16 @@ func (s *State) trim() {
 			continue
 		}
 		if sl.packed == "" {
-			sl.packed = string(sl.pack(nil))
+			s.pack(sl)
 		}
 		sl.contents = nil
 	}
+}
+
+// pack notes what is known of an open slot as one string.
+func (s *State) pack(sl *slot) {
+	s.scratch = sl.pack(s.scratch[:0])
+	sl.packed = string(s.scratch)
 }
 
 func (sl *slot) pack(b []byte) []byte {
@@ -91,10 +97,8 @@ func (sl *slot) pack(b []byte) []byte {
 }
 
 func (l *lineage) pack(b []byte) []byte {
-	place := make(map[*node]uint64, len(l.nodes))
 	b = binary.AppendUvarint(b, uint64(len(l.nodes)))
-	for i, n := range l.nodes {
-		place[n] = uint64(i)
+	for _, n := range l.nodes {
 		b = append(b, n.id[:]...)
 		b = binary.BigEndian.AppendUint64(b, n.stamp)
 		b = binary.AppendUvarint(b, n.number)
@@ -103,7 +107,8 @@ func (l *lineage) pack(b []byte) []byte {
 		b = appendString(b, n.refused)
 		b = binary.AppendUvarint(b, uint64(len(n.parents)))
 		for _, p := range n.parents { // a parent stands before its children
-			b = binary.AppendUvarint(b, place[p])
+			place, _ := slices.BinarySearchFunc(l.nodes, p, (*node).compare)
+			b = binary.AppendUvarint(b, uint64(place))
 		}
 		b = appendString(b, n.body)
 	}

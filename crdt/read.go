@@ -86,7 +86,7 @@ func (s *State) Hash() ID {
 			s.count--
 		}
 		s.open(sl)
-		if sl.hash = sl.digest(); !sl.hash.IsZero() {
+		if sl.hash, s.scratch = sl.digest(s.scratch); !sl.hash.IsZero() {
 			s.sum.add(sl.hash)
 			s.count++
 		}

@@ -55,6 +55,8 @@ type State struct {
 	dirty []*slot
 	// opened are the slots that are open; the others are packed.
 	opened openSlots
+	// scratch is memory for encodings that are only hashed or copied.
+	scratch []byte
 }
 
 // NewState returns an empty state.

@@ -41,6 +41,8 @@ type journal struct {
 	turn   [][]byte
 	before crdt.HighWater // own actor of the life before
 	recent recent
+	// machines holds whose the actors are, as far as somebody asked.
+	machines map[crdt.ActorID]crdt.MachineID
 	// ahead tells the machines whose clock runs too far ahead, and how far: what they
 	// write is refused. It is this peer's view, and ends with the next entry in time.
 	ahead   map[crdt.MachineID]time.Duration
@@ -55,7 +57,7 @@ type journal struct {
 }
 
 func newJournal(c *Core) (*journal, error) {
-	j := &journal{c: c, ahead: map[crdt.MachineID]time.Duration{}}
+	j := &journal{c: c, ahead: map[crdt.MachineID]time.Duration{}, machines: map[crdt.ActorID]crdt.MachineID{}}
 	return j, j.clear()
 }
 
@@ -199,8 +201,17 @@ func (j *journal) writer(b crdt.Batch) crdt.MachineID {
 	if b.Birth != nil {
 		return crdt.MachineIDOf(b.Birth.PublicKey)
 	}
-	pub, _ := j.log.Key(b.Actor)
-	return crdt.MachineIDOf(pub)
+	return j.machine(b.Actor)
+}
+
+// machine is whose life the actor is; zero if its log is not known.
+func (j *journal) machine(actor crdt.ActorID) crdt.MachineID {
+	m, known := j.machines[actor]
+	if pub, ok := j.log.Key(actor); !known && ok {
+		m = crdt.MachineIDOf(pub)
+		j.machines[actor] = m
+	}
+	return m
 }
 
 // convict keeps the proof that an actor signed two histories, passes it on, and has the
@@ -290,14 +301,15 @@ func (j *journal) seal() {
 	}
 	b = crdt.SignBatch(b, j.c.cfg.Sign)
 	j.turn = nil
-	if _, err := j.log.Accept(b); err != nil {
+	a, err := j.log.Accept(b)
+	if err != nil {
 		panic(fmt.Sprintf("own batch refused by the own log: %v", err))
 	}
 	j.c.replica.moved(j.actor)
 	j.c.out.Commit.Batches = append(j.c.out.Commit.Batches, b)
-	j.c.out.Commit.HighWater = crdt.HighWater{Actor: j.actor, Head: b.Head()}
+	j.c.out.Commit.HighWater = crdt.HighWater{Actor: j.actor, Head: a.Head}
 	j.c.put(keyClock, putUint64(j.clock.Last()))
-	j.c.replica.push(b)
+	j.c.replica.push(b, a.Head)
 }
 
 // ownSeq is the sequence number that the next sealed batch will end with.

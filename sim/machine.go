@@ -165,7 +165,9 @@ func (m *machine) open() error {
 // save puts a checkpoint on the disk. Some are damaged there.
 func (m *machine) save() {
 	var file bytes.Buffer
-	if err := m.core.Checkpoint().Write(&file); err != nil {
+	checkpoint := m.core.Checkpoint()
+	file.Grow(int(checkpoint.Size()))
+	if err := checkpoint.Write(&file); err != nil {
 		m.w.fail(2, "%s can't write a checkpoint: %v", m.name, err)
 	}
 	m.disk.checkpoint = file.Bytes()
