@@ -2,6 +2,7 @@ package crdt
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/binary"
 	"slices"
 )
@@ -179,8 +180,9 @@ func (o *Object) ResultChange(step string) (id ID, stamp uint64, ok bool) {
 	return o.results[i].change, o.results[i].stamp, true
 }
 
-// encode appends all that the object is, at any replica.
-func (o *Object) encode(b []byte) []byte {
+// digest is the hash of all that the object is, at any replica.
+func (o *Object) digest() ID {
+	b := make([]byte, 0, 1024)
 	b = appendString(b, o.ref.Kind)
 	b = appendString(b, o.ref.Namespace)
 	b = appendString(b, o.ref.Name)
@@ -210,7 +212,7 @@ func (o *Object) encode(b []byte) []byte {
 	for _, l := range o.losers {
 		b = append(b, l.ID[:]...)
 	}
-	return b
+	return sha256.Sum256(b)
 }
 
 func bit(b bool) byte {

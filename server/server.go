@@ -68,11 +68,10 @@ type Config struct {
 	Programs *Programs
 }
 
-// Server implements the service. It holds no state of its own but copies of answers.
+// Server implements the service. It holds no state of its own.
 type Server struct {
 	apiv1connect.UnimplementedStarlingHandler
-	cfg     Config
-	answers *answers
+	cfg Config
 	// member is true where the caller is another member, not a person on this machine.
 	member bool
 }
@@ -82,11 +81,11 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Loop == nil || cfg.Runtime == nil || cfg.Network == nil || cfg.Members == nil || cfg.Addresses == nil || cfg.Logger == nil {
 		return nil, errors.New("configure server: every field is required")
 	}
-	return &Server{cfg: cfg, answers: &answers{}}, nil
+	return &Server{cfg: cfg}, nil
 }
 
 // ForMembers returns the server for other members.
-func (s *Server) ForMembers() *Server { return &Server{cfg: s.cfg, answers: s.answers, member: true} }
+func (s *Server) ForMembers() *Server { return &Server{cfg: s.cfg, member: true} }
 
 // Handler returns the HTTP handler of the service.
 func (s *Server) Handler() http.Handler {

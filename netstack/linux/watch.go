@@ -235,5 +235,6 @@ func (n *Network) reattach(ctx context.Context, id string) error {
 	if !ok {
 		return nil
 	}
-	return n.noteLinks(ctx, pod, true, func() error { _, err := n.attach(ctx, pod); return err })
+	_, err := n.attach(ctx, pod)
+	return err
 }
