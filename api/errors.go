@@ -25,6 +25,7 @@ const (
 	Internal            = "Internal"
 	Invalid             = "Invalid"
 	LabelMissing        = "LabelMissing"
+	LinkMissing         = "LinkMissing"
 	LivenessFailed      = "LivenessFailed"
 	LoopDetached        = "LoopDetached"
 	LoopRefused         = "LoopRefused"
@@ -102,6 +103,7 @@ var codes = []Code{
 	{Internal, "The program met a state that it should never be in.", "Report it with the message and the peer's log."},
 	{Invalid, "A name, an address or a message is malformed.", "Correct what the message points at; nothing was changed."},
 	{LabelMissing, "No machine has a label that the pod requires.", "Add the label to a machine, or change spec.require."},
+	{LinkMissing, "A link of the machine that an interface of the pod attaches to is not there, is down, or has too small an MTU.", "Mend that link on the machine, or place the pod elsewhere with spec.require; the pod goes on by itself."},
 	{LivenessFailed, "A container's liveness probe failed, so that it is restarted.", "Read the container's output with `peer logs --previous`, and ask the probe's port yourself with `peer forward`."},
 	{LoopDetached, "A foreign loop's program is not attached to the machine's peer.", "Start the program there; the step goes on by itself."},
 	{LoopRefused, "A Step does not fit into the lifecycle that it hooks into.", "Change what the message points at: another owner's field, a requirement that does not exist, or a cycle."},

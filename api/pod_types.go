@@ -38,6 +38,8 @@ type PodSpec struct {
 	Grace      time.Duration
 	Volumes    []Volume // sorted by name
 	IPv4       string
+	Interfaces []Interface // sorted by name
+	Routes     []Route     // sorted by name
 	Runtime    string
 	Labels     map[string]string
 	Parent     Parent
@@ -180,6 +182,12 @@ func (r *reader) podSpec(at string) PodSpec {
 	}
 	for _, name := range r.x.keys(at + ".containers") {
 		spec.Containers = append(spec.Containers, r.container(Child(at+".containers", name), name))
+	}
+	for _, name := range r.x.keys(at + ".network.interfaces") {
+		spec.Interfaces = append(spec.Interfaces, r.networkInterface(Child(at+".network.interfaces", name), name))
+	}
+	for _, name := range r.x.keys(at + ".network.routes") {
+		spec.Routes = append(spec.Routes, r.route(Child(at+".network.routes", name), name))
 	}
 	for _, name := range r.x.keys(at + ".volumes") {
 		spec.Volumes = append(spec.Volumes, Volume{Name: name, Type: r.str(Child(at+".volumes", name) + ".type")})

@@ -87,6 +87,7 @@ func drawFields(t *rapid.T, k Kind) Fields {
 		case n.name == "mounts": // only volumes that are there, each at its own place
 		case n.name == "probes": // each asks in one way
 		case n.name == "hostPorts": // each leads to a port that is there
+		case strings.HasSuffix(n.path, ".network.interfaces"), strings.HasSuffix(n.path, ".network.routes"): // each by an interface
 		default:
 			for _, c := range n.children {
 				if c != n.star {
@@ -160,6 +161,7 @@ func fitSite(t *rapid.T, f Fields) {
 // fitTogether makes what was drawn for a pod's spec, or for a template, one whole.
 func fitTogether(t *rapid.T, f Fields, spec string) {
 	mountAll(f, spec)
+	connectAll(t, f, spec+".network")
 	spreadPorts(f, spec+".containers.*.ports.*")
 	host := int64(1000)
 	for _, c := range f.Keys(spec + ".containers") {
@@ -207,6 +209,20 @@ func mountAll(f Fields, spec string) {
 	for _, c := range f.Keys(spec + ".containers") {
 		for i, v := range f.Keys(spec + ".volumes") {
 			f[spec+"."+Join("containers", c, "mounts", v, "path")] = Str(fmt.Sprintf("/v%d", i))
+		}
+	}
+}
+
+// connectAll draws further interfaces, each with a route.
+func connectAll(t *rapid.T, f Fields, network string) {
+	for i, name := range rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]{3}`), 0, 2, rapid.ID).Draw(t, network) {
+		at := Child(network+".interfaces", name)
+		f[at+".attach"], f[at+".addresses"] = Str("br0"), List(fmt.Sprintf("192.0.2.%d/24", i+1), fmt.Sprintf("2001:db8:%d::1/64", i))
+		f[at+".mtu"] = Int(rapid.IntRange(minMTU, maxMTU).Draw(t, "mtu"))
+		route := Child(network+".routes", name)
+		f[route+".interface"], f[route+".to"] = Str(name), Str(fmt.Sprintf("2001:db8:9:%d::/64", i))
+		if rapid.Bool().Draw(t, "via") {
+			f[route+".via"] = Str(fmt.Sprintf("2001:db8:%d::2", i))
 		}
 	}
 }

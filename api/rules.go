@@ -66,6 +66,7 @@ func podRules(f Fields, add addFunc) {
 		containerRules(f, Child("spec.containers", name), add)
 	}
 	portRules(f, containers, add)
+	networkRules(f, add)
 	if s := f.String("spec.stop.signal"); s != "" && !signals[s] {
 		add("spec.stop.signal", "%q is not a signal; write its name, as in SIGTERM or SIGINT", s)
 	}

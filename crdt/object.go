@@ -2,7 +2,6 @@ package crdt
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"encoding/binary"
 	"slices"
 )
@@ -180,9 +179,8 @@ func (o *Object) ResultChange(step string) (id ID, stamp uint64, ok bool) {
 	return o.results[i].change, o.results[i].stamp, true
 }
 
-// digest is the hash of all that the object is, at any replica.
-func (o *Object) digest() ID {
-	b := make([]byte, 0, 1024)
+// encode appends all that the object is, at any replica.
+func (o *Object) encode(b []byte) []byte {
 	b = appendString(b, o.ref.Kind)
 	b = appendString(b, o.ref.Namespace)
 	b = appendString(b, o.ref.Name)
@@ -212,7 +210,7 @@ func (o *Object) digest() ID {
 	for _, l := range o.losers {
 		b = append(b, l.ID[:]...)
 	}
-	return sha256.Sum256(b)
+	return b
 }
 
 func bit(b bool) byte {

@@ -7,8 +7,8 @@ import (
 )
 
 // Most objects are at rest. Of those a State keeps one string each, which holds all that
-// was ever said about the name, or where it stands in a checkpoint's file, and opens it when
-// somebody asks. Law: opening what was packed gives the same slot, to the byte of its digest.
+// was ever said about the name, and opens it when somebody asks. Law: opening what was
+// packed gives the same slot, to the byte of its digest.
 //
 //	slot     version, refusals, lines
 //	refusal  change:32, author, hlc:8, reason
@@ -67,18 +67,17 @@ func (s *State) trim() {
 			s.opened.queue = append(s.opened.queue, sl)
 			continue
 		}
-		s.keep(sl)
+		if sl.packed == "" {
+			s.pack(sl)
+		}
 		sl.contents = nil
 	}
 }
 
-// keep packs an open slot, if that was not done since it was last another.
-func (s *State) keep(sl *slot) {
-	if sl.packed == nil && !sl.stored.there() {
-		packed := string(sl.pack(nil))
-		sl.packed = &packed
-		s.inMemory += len(packed)
-	}
+// pack notes what is known of an open slot as one string.
+func (s *State) pack(sl *slot) {
+	s.scratch = sl.pack(s.scratch[:0])
+	sl.packed = string(s.scratch)
 }
 
 func (sl *slot) pack(b []byte) []byte {
@@ -98,10 +97,8 @@ func (sl *slot) pack(b []byte) []byte {
 }
 
 func (l *lineage) pack(b []byte) []byte {
-	place := make(map[*node]uint64, len(l.nodes))
 	b = binary.AppendUvarint(b, uint64(len(l.nodes)))
-	for i, n := range l.nodes {
-		place[n] = uint64(i)
+	for _, n := range l.nodes {
 		b = append(b, n.id[:]...)
 		b = binary.BigEndian.AppendUint64(b, n.stamp)
 		b = binary.AppendUvarint(b, n.number)
@@ -110,7 +107,8 @@ func (l *lineage) pack(b []byte) []byte {
 		b = appendString(b, n.refused)
 		b = binary.AppendUvarint(b, uint64(len(n.parents)))
 		for _, p := range n.parents { // a parent stands before its children
-			b = binary.AppendUvarint(b, place[p])
+			place, _ := slices.BinarySearchFunc(l.nodes, p, (*node).compare)
+			b = binary.AppendUvarint(b, uint64(place))
 		}
 		b = appendString(b, n.body)
 	}
@@ -130,13 +128,7 @@ func (l *lineage) pack(b []byte) []byte {
 
 // unpack reads the contents of a slot. The strings in it are parts of the packed one.
 func (s *State) unpack(sl *slot) *contents {
-	r := &reader{}
-	switch {
-	case sl.packed != nil:
-		r.rest = *sl.packed
-	case sl.stored.there():
-		r.rest = s.load(sl)
-	}
+	r := &reader{rest: sl.packed}
 	c := s.readContents(r, sl.ref)
 	if err := r.end("packed object"); err != nil {
 		panic(fmt.Sprintf("%s: what was packed can't be read: %v", sl.ref, err)) // it never left this program, or was checked

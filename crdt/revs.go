@@ -56,6 +56,12 @@ func (o *Object) Rev(change ID) (Rev, bool) {
 	return Rev{}, false
 }
 
+// IsRev reports whether a change of the object's history is a rev: a restart, say, is none.
+func (o *Object) IsRev(change ID) bool {
+	n := o.node(change)
+	return n != nil && n.is(traitRev)
+}
+
 func (n *node) public() Rev {
 	c := n.change()
 	var parents []ID

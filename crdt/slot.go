@@ -34,16 +34,14 @@ const maxRefusals = 32
 
 // slot is everything that was ever said about one name.
 type slot struct {
-	ref       Ref
-	*contents // nil while the slot is at rest
-	// packed and stored hold the contents while nothing was said since: in memory, or in
-	// the file of a checkpoint. A slot that is open may have neither.
-	packed *string
-	stored place
-	hash   *ID   // of the slot, as it is in State.sum; nil if nobody ever asked
-	held   int32 // changes that wait for a higher level
-	dirty  bool  // in State.dirty: hash is not that of the slot as it is now
-	listed bool  // in State.kinds
+	ref Ref
+	// packed holds the contents while nothing was said since; else it is empty.
+	packed    string
+	*contents       // nil while the slot is at rest
+	held      int32 // changes that wait for a higher level
+	hash      ID    // of the slot, as it is in State.sum; zero if it is not there
+	dirty     bool  // hash is not that of the slot as it is now
+	listed    bool  // in State.kinds
 }
 
 // incarnation finds an identity, or returns nil.
@@ -156,24 +154,25 @@ func (sl *contents) incarnations() []*Object {
 }
 
 // digest hashes the incarnations and the refusals; zero for a name that nothing is
-// known of.
-func (sl *slot) digest() ID {
+// known of. It works in the memory given, and returns what that has grown to.
+func (sl *slot) digest(scratch []byte) (ID, []byte) {
 	objects := sl.incarnations()
 	if len(objects) == 0 && len(sl.refusals) == 0 {
-		return ID{}
+		return ID{}, scratch
 	}
-	var b []byte
+	b := make([]byte, 0, 256) // of one object it stays on the stack
 	b = appendString(appendString(appendString(b, sl.ref.Kind), sl.ref.Namespace), sl.ref.Name)
 	b = binary.AppendUvarint(b, uint64(len(objects)))
 	for _, o := range objects {
-		d := o.digest()
+		scratch = o.encode(scratch[:0])
+		d := sha256.Sum256(scratch)
 		b = append(b, d[:]...)
 	}
 	for _, r := range sl.refusals {
 		b = append(b, r.Change[:]...)
 		b = appendString(b, r.Reason)
 	}
-	return sha256.Sum256(b)
+	return sha256.Sum256(b), scratch
 }
 
 // index lists the names of a kind that have a view, in order. Additions gather in fresh

@@ -51,17 +51,12 @@ type State struct {
 	room  room
 	names map[string]string // one copy of each kind, namespace and step
 	sum   sum
-	count int     // members of sum
-	dirty []*slot // since the hash was last asked for
-	asked bool    // for the hash, ever
+	count int // members of sum
+	dirty []*slot
 	// opened are the slots that are open; the others are packed.
 	opened openSlots
-	// file is the checkpoint that objects at rest are read from, nil for none; inMemory
-	// and onDisk are how many bytes of them are not in it, and are.
-	file     File
-	buffer   []byte // of what was read last
-	inMemory int
-	onDisk   int
+	// scratch is memory for encodings that are only hashed or copied.
+	scratch []byte
 }
 
 // NewState returns an empty state.
@@ -321,25 +316,11 @@ func (s *State) intern(name string) string {
 // refresh brings up to date what depends on the slot as a whole.
 func (s *State) refresh(sl *slot) {
 	sl.settle(sl.held > 0)
-	s.forget(sl)
+	sl.packed = ""
 	if sl.view != nil {
 		s.list(sl)
 	}
-	s.soil(sl)
-}
-
-// forget drops what was packed of a slot that is another now.
-func (s *State) forget(sl *slot) {
-	if sl.packed != nil {
-		s.inMemory -= len(*sl.packed)
-	}
-	s.onDisk -= int(sl.stored.size)
-	sl.packed, sl.stored = nil, place{}
-}
-
-// soil notes that a slot's hash is another now. Until somebody asks for hashes, all are.
-func (s *State) soil(sl *slot) {
-	if s.asked && !sl.dirty {
+	if !sl.dirty {
 		sl.dirty = true
 		s.dirty = append(s.dirty, sl)
 	}

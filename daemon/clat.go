@@ -13,6 +13,7 @@ import (
 	"starling.dev/starling/netstack/clat"
 	"starling.dev/starling/netstack/linux"
 	"starling.dev/starling/netstack/wireguard"
+	"starling.dev/starling/peer"
 )
 
 // buildTranslator makes the machine's NAT64, which serves the pods that ask for it.
@@ -60,6 +61,20 @@ func (n serverNetwork) translationState() (string, error) {
 func (d *Daemon) repairNetwork() error {
 	d.checkLAN(context.Background())
 	return errors.Join(d.translator.Repair(), d.tunnels.Repair(), d.follower.repair(context.Background()))
+}
+
+// lookAtNetwork has the step of a pod's network look at the machine again: a link that the
+// pod needs came or went.
+func (d *Daemon) lookAtNetwork(ctx context.Context, podID string) {
+	var key api.Key
+	err := d.loop.Query(ctx, func(c *peer.Core) {
+		if seen, ok := c.ByID(podID); ok {
+			key = seen.Key
+		}
+	})
+	if err == nil && key.Name != "" {
+		d.loop.Post(ctx, peer.Again{Key: key, ID: podID, Step: "network"})
+	}
 }
 
 // podNetwork is the machine's network with a way to IPv4 for pods that have none of

@@ -97,7 +97,7 @@ func (d *Daemon) buildNetwork(context.Context) (err error) {
 	prefix := netstack.ClusterPrefix(cluster[:])
 	d.facts = &facts{cfg: d.cfg, cluster: prefix, own: netstack.MachinePrefix(prefix, id[:])}
 	d.network, err = linux.New(linux.Config{
-		Mode: linux.Mode(d.home.log.Genesis().Network), Cluster: prefix, Own: d.facts.own, Scope: d.cfg.Namespace, Repair: d.repairNetwork, Log: d.cfg.Logger.With("part", "network"),
+		Mode: linux.Mode(d.home.log.Genesis().Network), Cluster: prefix, Own: d.facts.own, Scope: d.cfg.Namespace, Repair: d.repairNetwork, Again: d.lookAtNetwork, Log: d.cfg.Logger.With("part", "network"),
 	})
 	if err != nil {
 		return fmt.Errorf("prepare the machine's network: %w", err)

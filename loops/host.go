@@ -2,8 +2,11 @@ package loops
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"time"
+
+	"starling.dev/starling/netstack"
 )
 
 // Host is the machine that acting steps work on. Its parts are owned by their
@@ -111,7 +114,8 @@ type Exit struct {
 type Network interface {
 	// Attach makes the pod's network namespace with its address, and returns the
 	// path of the namespace. Idempotent: it repairs what is missing and keeps
-	// what is there. A *PortInUse names a host port that another program has.
+	// what is there. A *PortInUse names a host port that another program has, a *LinkMissing
+	// a link of the machine that an interface needs; all else is connected then.
 	Attach(ctx context.Context, pod PodNetwork) (netnsPath string, err error)
 	// Detach removes the namespace and everything that Attach made. Idempotent.
 	Detach(ctx context.Context, podID string) error
@@ -128,6 +132,21 @@ type PodNetwork struct {
 	IPv4    string     // masquerade | clat | none
 	// HostPorts are ports of the machine that are to lead to the pod.
 	HostPorts []HostPort
+	// Interfaces are the pod's further links, sorted by name. Whether what each attaches to is
+	// a bridge, and its MTU, is for the machine to find out.
+	Interfaces []netstack.Interface
+}
+
+// LinkMissing says that a link of the machine which an interface of a pod attaches to is
+// not there, or can't serve.
+type LinkMissing struct {
+	Interface, Link string
+	Why             string // "there is no such link"
+}
+
+// Error names the interface, the link and what is wrong with it.
+func (e *LinkMissing) Error() string {
+	return fmt.Sprintf("interface %s attaches to %s: %s", e.Interface, e.Link, e.Why)
 }
 
 // PortInUse says that a program on the machine listens on a host port of a pod.

@@ -39,9 +39,13 @@ func attach(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs
 	ports := HostPorts(in.Fields)
 	path, err := h.Network().Attach(ctx, PodNetwork{
 		ID: in.ID, Name: in.Key.Name, Address: address, IPv4: in.Fields.String("spec.network.ipv4"), HostPorts: ports,
+		Interfaces: Interfaces(in.Fields),
 	})
 	if other := (*PortInUse)(nil); errors.As(err, &other) {
 		return nil, &lifecycle.Error{Code: api.PortInUse, Message: other.Error() + " on " + in.Machine, Wait: true}
+	}
+	if missing := (*LinkMissing)(nil); errors.As(err, &missing) {
+		return nil, &lifecycle.Error{Code: api.LinkMissing, Message: missing.Error() + " on " + in.Machine, Wait: true}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("connect the pod on %s: %w", in.Machine, err)

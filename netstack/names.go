@@ -14,6 +14,10 @@ import (
 // firewalls match "slp*".
 const PodLinkPrefix = "slp"
 
+// interfaceLinkPrefix begins the name of the machine's end of a further link of a pod, a
+// port of a bridge. What goes by it is not routed, so that it is no pod's link to firewalls.
+const interfaceLinkPrefix = "sli"
+
 // TranslatorLink is the machine's link to its NAT64.
 const TranslatorLink = "slnat64"
 
@@ -74,6 +78,13 @@ func HostLink(scope, podID string) string {
 func IsHostLink(name string) bool {
 	rest, ok := strings.CutPrefix(name, PodLinkPrefix)
 	return ok && len(rest) == 12
+}
+
+// IsOurLink reports whether a link's name is one that only this package gives: then the link
+// leads to a pod or to our own devices, and nowhere else.
+func IsOurLink(name string) bool {
+	rest, further := strings.CutPrefix(name, interfaceLinkPrefix)
+	return IsHostLink(name) || (further && len(rest) == 12) || name == TranslatorLink || name == TunnelLink
 }
 
 // linkMACs are the link-layer addresses of the two ends of a pod's link, the machine's

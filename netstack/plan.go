@@ -31,6 +31,10 @@ type Link struct {
 	MTU   int    // 0: as it is
 	Alias string // empty: as it is
 	MAC   MAC    // zero: as it is
+	// Master is the bridge that the link is a port of; empty: as it is.
+	Master string
+	// Parent is the machine's link that this one is a macvlan of; empty: it is none.
+	Parent string
 }
 
 // MAC is a link-layer address.
@@ -87,7 +91,8 @@ type Proxy struct {
 // String prints "proxy 2001:db8::1 dev eth0".
 func (p Proxy) String() string { return fmt.Sprintf("proxy %s dev %s", p.Address, p.Link) }
 
-// String prints "link eth0 mtu 1500 up".
+// String prints "link eth0 mtu 1500 up". A link that is part of another is "… master br0 up" or
+// "… macvlan of eth1 up".
 func (l Link) String() string {
 	s := "link " + l.Name
 	if l.MTU != 0 {
@@ -98,6 +103,12 @@ func (l Link) String() string {
 	}
 	if l.Alias != "" {
 		s += " alias " + l.Alias
+	}
+	if l.Master != "" {
+		s += " master " + l.Master
+	}
+	if l.Parent != "" {
+		s += " macvlan of " + l.Parent
 	}
 	return s + " up"
 }

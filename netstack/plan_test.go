@@ -17,6 +17,17 @@ func samplePlans() map[string]string {
 	withIPv4 := pod
 	withIPv4.IPv4 = netip.MustParseAddr("10.63.4.5")
 
+	further := pod
+	further.Interfaces = []Interface{{
+		Name: "lab", Attach: "eth1", AttachMTU: 1400, Addresses: []netip.Prefix{netip.MustParsePrefix("2001:db8:5::7/64")},
+	}, {
+		Name: "storage", Attach: "br0", Bridge: true, MTU: 8000, AttachMTU: 9000, Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.7/24")},
+		Routes: []Route{
+			{Prefix: netip.MustParsePrefix("198.51.100.0/24"), Via: netip.MustParseAddr("192.0.2.1")},
+			{Prefix: netip.MustParsePrefix("203.0.113.0/24")},
+		},
+	}}
+
 	other := MachinePrefix(cluster, []byte{0xb, 0xb, 0xb, 0xb, 0xb, 0xb})
 	alone := Machine{Cluster: cluster, Own: own, Uplinks: []string{"eth0"}}
 	busy := Machine{
@@ -40,6 +51,7 @@ func samplePlans() map[string]string {
 		"machine-lan.txt":   MachinePlan(lan).String(),
 		"pod.txt":           PodPlan(pod).String(),
 		"pod-ipv4.txt":      PodPlan(withIPv4).String(),
+		"pod-further.txt":   PodPlan(further).String(),
 		"machine-alone.txt": MachinePlan(alone).String(),
 		"machine.txt":       MachinePlan(busy).String(),
 	}

@@ -15,6 +15,8 @@ type Pod struct {
 	// ProxyOn lists the links on which the machine answers for the pod's address: the
 	// uplinks in mode lan, else none.
 	ProxyOn []string
+	// Interfaces are the pod's further links, by name.
+	Interfaces []Interface
 }
 
 // PodState is the desired state of a pod's network: a namespace of its own, joined to
@@ -25,6 +27,8 @@ type PodState struct {
 	// Outside is what the machine's namespace holds for this pod: Outside.Links[0] is
 	// the other end of the pod's eth0.
 	Outside Plan
+	// Interfaces are the pod's further links.
+	Interfaces []InterfaceState
 }
 
 // PodPlan returns a pod's plan. The pod sees a /128 and one next hop, fe80::1, for
@@ -66,6 +70,9 @@ func PodPlan(p Pod) PodState {
 		out.Routes = append(out.Routes, Route{Prefix: single(p.IPv4), Link: host})
 		out.Neighbours = append(out.Neighbours, Neighbour{host, p.IPv4, podMAC})
 	}
+	for _, i := range p.Interfaces {
+		state.Interfaces = append(state.Interfaces, interfacePlan(p, i))
+	}
 	return state
 }
 
@@ -101,11 +108,12 @@ func outsideSysctls(host string) []Sysctl {
 	}
 }
 
-// String prints both plans.
+// String prints all plans.
 func (s PodState) String() string {
 	lines := append([]string{"namespace " + s.Space}, indent(s.Inside.Lines())...)
 	lines = append(lines, "machine")
 	lines = append(lines, indent(s.Outside.Lines())...)
+	lines = append(lines, s.interfaceLines()...)
 	return strings.Join(lines, "\n") + "\n"
 }
 

@@ -89,6 +89,10 @@ func (l *Loop) answer(a Answer) {
 	}
 }
 
+// Version counts what happened to the core. While it is what it was within a query, that
+// query would find the same again: nothing that happens is seen before it is counted.
+func (l *Loop) Version() uint64 { return l.version.Load() }
+
 // Query runs do between two turns, when everything that it sees is durable. It must
 // be quick, and keep nothing but immutable snapshots.
 func (l *Loop) Query(ctx context.Context, do func(*Core)) error {

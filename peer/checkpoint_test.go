@@ -3,6 +3,7 @@ package peer
 import (
 	"bytes"
 	"errors"
+	"io"
 	"testing"
 	"time"
 
@@ -10,13 +11,10 @@ import (
 	"starling.dev/starling/crdt"
 )
 
-// memory is a file.
-type memory struct{ *bytes.Reader }
-
-func (memory) Close() error { return nil }
-
-// recoveryOf is what the disk of a machine of a cluster holds.
-func recoveryOf(n *node) Recovery {
+// startFrom starts the first machine of a cluster anew, from its log and a checkpoint.
+func startFrom(t *testing.T, c *cluster, file []byte, since func(crdt.Heads, func(crdt.Batch) error) (crdt.HighWater, error)) *Core {
+	t.Helper()
+	n := c.cores[0]
 	read := func(yield func(crdt.Batch) error) (crdt.HighWater, error) {
 		for _, b := range n.batch {
 			if err := yield(b); err != nil {
@@ -25,26 +23,20 @@ func recoveryOf(n *node) Recovery {
 		}
 		return crdt.HighWater{}, nil
 	}
-	since := func(heads crdt.Heads, yield func(crdt.Batch) error) (crdt.HighWater, error) {
-		return read(func(b crdt.Batch) error {
-			if b.Last() <= heads[b.Actor].Seq {
-				return nil
-			}
-			return yield(b)
-		})
+	if since == nil {
+		since = func(heads crdt.Heads, yield func(crdt.Batch) error) (crdt.HighWater, error) {
+			return read(func(b crdt.Batch) error {
+				if b.Last() <= heads[b.Actor].Seq {
+					return nil
+				}
+				return yield(b)
+			})
+		}
 	}
-	return Recovery{Batches: read, Since: since, Local: map[string][]byte{}}
-}
-
-// startFrom starts the first machine of a cluster anew, from its log and a checkpoint.
-func startFrom(t *testing.T, c *cluster, file []byte, since func(crdt.Heads, func(crdt.Batch) error) (crdt.HighWater, error)) *Core {
-	t.Helper()
-	rec := recoveryOf(c.cores[0])
-	rec.Checkpoint = func() (crdt.File, error) { return memory{bytes.NewReader(file)}, nil }
-	if since != nil {
-		rec.Since = since
-	}
-	core, err := New(c.cores[0].core.cfg, rec, c.now)
+	core, err := New(n.core.cfg, Recovery{
+		Batches: read, Since: since, Local: map[string][]byte{},
+		Checkpoint: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file)), nil },
+	}, c.now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"time"
 
@@ -122,7 +123,7 @@ type Recovery struct {
 	// Checkpoint opens what was last written of a [Core.Checkpoint], nil for none, and
 	// Since calls yield for every stored batch that reaches beyond those heads; it fails if
 	// the log holds others. Optional: without them, or in any doubt, Batches is read.
-	Checkpoint func() (crdt.File, error)
+	Checkpoint func() (io.ReadCloser, error)
 	Since      func(heads crdt.Heads, yield func(crdt.Batch) error) (crdt.HighWater, error)
 	// Local holds the private key space.
 	Local map[string][]byte
@@ -157,13 +158,7 @@ func New(cfg Config, rec Recovery, now time.Time) (*Core, error) {
 	if c.journal, err = newJournal(c); err != nil {
 		return nil, err
 	}
-	err = readable(func() error { return errors.Join(c.journal.load(rec), c.engine.recover(rec.Local)) })
-	if errors.As(err, new(*crdt.Unreadable)) {
-		_ = c.Close() // of what was only read
-		rec.Checkpoint = nil
-		return New(cfg, rec, now)
-	}
-	if err != nil {
+	if err := errors.Join(c.journal.load(rec), c.engine.recover(rec.Local)); err != nil {
 		return nil, fmt.Errorf("rebuild from disk: %w", err)
 	}
 	if err := c.voting.load(rec.Local, rec.Sound == nil || rec.Sound()); err != nil {
@@ -260,8 +255,20 @@ func (c *Core) Ready() Ready {
 	c.replica.periodic()
 	c.journal.seal()
 	c.writes.settle()
+	c.signAnswers()
 	c.out.Wake = earliest(c.engine.nextWake(), c.replica.nextWake(), c.writes.nextWake(), c.voting.nextWake(), c.leases.nextWake())
 	return c.out
+}
+
+// signAnswers says whose the answers are.
+func (c *Core) signAnswers() {
+	if len(c.out.Answers) == 0 {
+		return
+	}
+	v := c.View()
+	for i := range c.out.Answers {
+		c.out.Answers[i].View = v
+	}
 }
 
 // Advance says that the last Ready was carried out.

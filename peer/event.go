@@ -190,6 +190,7 @@ type Answer struct {
 	// change is on this disk only.
 	HeldBy string
 	Alone  bool // there is no other machine in the cluster
+	View   View
 }
 
 // Outcome says what became of one edit.
@@ -197,6 +198,7 @@ type Outcome struct {
 	Key    api.Key
 	ID     string
 	Rev    uint64
+	Shown  string // the rev as people name it; "" if there is none
 	Change crdt.ID
 	Result string // created | changed | unchanged | deleted
 }

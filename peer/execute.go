@@ -335,5 +335,6 @@ func (e *engine) again(a Again) {
 		return
 	}
 	delete(t.adopted, a.Step)
+	delete(t.tries, a.Step) // what it was blocked on may be there now
 	e.mark(t.ref)
 }

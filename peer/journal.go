@@ -41,6 +41,8 @@ type journal struct {
 	turn   [][]byte
 	before crdt.HighWater // own actor of the life before
 	recent recent
+	// machines holds whose the actors are, as far as somebody asked.
+	machines map[crdt.ActorID]crdt.MachineID
 	// ahead tells the machines whose clock runs too far ahead, and how far: what they
 	// write is refused. It is this peer's view, and ends with the next entry in time.
 	ahead   map[crdt.MachineID]time.Duration
@@ -50,17 +52,12 @@ type journal struct {
 	recall uint64
 	// since counts the changes that were folded since the last checkpoint.
 	since int
-	// unsaved is how many bytes of objects at rest the last checkpoint, which may have failed
-	// or be under way, was to take out of memory.
-	unsaved int
-	// loading collects the objects that were folded while the disk is read, and noted those
-	// that came with a checkpoint; nil later.
+	// loading collects the objects that were folded while the disk is read; nil later.
 	loading map[crdt.Ref]bool
-	noted   []noted
 }
 
 func newJournal(c *Core) (*journal, error) {
-	j := &journal{c: c, ahead: map[crdt.MachineID]time.Duration{}}
+	j := &journal{c: c, ahead: map[crdt.MachineID]time.Duration{}, machines: map[crdt.ActorID]crdt.MachineID{}}
 	return j, j.clear()
 }
 
@@ -70,7 +67,7 @@ func (j *journal) clear() (err error) {
 		return err
 	}
 	j.state, err = j.newState()
-	j.loading, j.noted, j.recent, j.since = map[crdt.Ref]bool{}, nil, recent{}, 0
+	j.loading, j.recent, j.since = map[crdt.Ref]bool{}, recent{}, 0
 	return err
 }
 
@@ -83,8 +80,7 @@ func (j *journal) newState() (*crdt.State, error) {
 	})
 }
 
-// load folds what the disk holds. The engine looks at each object once, at the end, or
-// believes what a checkpoint says of it.
+// load folds what the disk holds. The engine looks at each object once, at the end.
 func (j *journal) load(rec Recovery) (err error) {
 	if b := rec.Local[keyClock]; len(b) == 8 {
 		j.clock.Observe(getUint64(b))
@@ -102,27 +98,15 @@ func (j *journal) load(rec Recovery) (err error) {
 		j.c.replica.forget()
 		j.before, err = rec.Batches(j.takeStored)
 	}
-	j.begin()
+	refs := sortRefs(j.loading)
+	j.loading = nil
+	for _, ref := range refs {
+		if j.resumed {
+			j.remember(ref)
+		}
+		j.c.engine.changed(ref)
+	}
 	return err
-}
-
-// begin has the engine know all objects.
-func (j *journal) begin() {
-	e, looked, list := j.c.engine, j.loading, j.noted
-	j.loading, j.noted = nil, nil
-	for i := range list {
-		if n := &list[i]; !e.believable(n) {
-			looked[n.ref] = true
-		}
-	}
-	for _, ref := range sortRefs(looked) {
-		e.changed(ref)
-	}
-	for i := range list {
-		if n := &list[i]; !looked[n.ref] {
-			e.believe(n)
-		}
-	}
 }
 
 // takeStored takes a batch that is on the disk.
@@ -217,8 +201,17 @@ func (j *journal) writer(b crdt.Batch) crdt.MachineID {
 	if b.Birth != nil {
 		return crdt.MachineIDOf(b.Birth.PublicKey)
 	}
-	pub, _ := j.log.Key(b.Actor)
-	return crdt.MachineIDOf(pub)
+	return j.machine(b.Actor)
+}
+
+// machine is whose life the actor is; zero if its log is not known.
+func (j *journal) machine(actor crdt.ActorID) crdt.MachineID {
+	m, known := j.machines[actor]
+	if pub, ok := j.log.Key(actor); !known && ok {
+		m = crdt.MachineIDOf(pub)
+		j.machines[actor] = m
+	}
+	return m
 }
 
 // convict keeps the proof that an actor signed two histories, passes it on, and has the
@@ -308,14 +301,15 @@ func (j *journal) seal() {
 	}
 	b = crdt.SignBatch(b, j.c.cfg.Sign)
 	j.turn = nil
-	if _, err := j.log.Accept(b); err != nil {
+	a, err := j.log.Accept(b)
+	if err != nil {
 		panic(fmt.Sprintf("own batch refused by the own log: %v", err))
 	}
 	j.c.replica.moved(j.actor)
 	j.c.out.Commit.Batches = append(j.c.out.Commit.Batches, b)
-	j.c.out.Commit.HighWater = crdt.HighWater{Actor: j.actor, Head: b.Head()}
+	j.c.out.Commit.HighWater = crdt.HighWater{Actor: j.actor, Head: a.Head}
 	j.c.put(keyClock, putUint64(j.clock.Last()))
-	j.c.replica.push(b)
+	j.c.replica.push(b, a.Head)
 }
 
 // ownSeq is the sequence number that the next sealed batch will end with.

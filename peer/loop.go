@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,8 +64,9 @@ const turnLimit = 512
 // Loop drives one core: it gathers what happened, steps the core, makes the turn
 // durable with one sync, and only then lets its effects go.
 type Loop struct {
-	cfg    LoopConfig
-	events chan any // Event or query
+	cfg     LoopConfig
+	events  chan any // Event or query
+	version atomic.Uint64
 
 	mu      sync.Mutex // guards what follows
 	waiting map[uint64]chan Answer
@@ -123,11 +123,6 @@ func (l *Loop) Run(ctx context.Context) error {
 			l.fail(asError(err))
 			continue
 		}
-		if errors.As(err, new(*crdt.Unreadable)) {
-			l.cfg.Logger.Warn("the checkpoint can't be read any more; the log is folded anew", "error", err)
-			l.fail(asError(err))
-			continue
-		}
 		l.cfg.Logger.Error("nothing can be written", "error", err, "again", reopenAfter)
 		l.setDown(err)
 		l.fail(asError(err))
@@ -140,6 +135,34 @@ func (l *Loop) Run(ctx context.Context) error {
 
 // errRebuild ends a core that has to be built anew from the disk.
 var errRebuild = errors.New("the core is rebuilt")
+
+func (l *Loop) setDown(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = err
+}
+
+func (l *Loop) opened(disk Disk) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down, l.disk = nil, disk
+}
+
+func (l *Loop) saved(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unsaved = err
+}
+
+// Unsaved is why the last commit failed, until one succeeds; nil while all is well.
+func (l *Loop) Unsaved() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down != nil {
+		return l.down
+	}
+	return l.unsaved
+}
 
 // Turned returns a channel that is closed at the end of the next turn that wrote
 // something or looked at an object: whoever follows the state reads it again then.
@@ -168,13 +191,9 @@ func (l *Loop) fail(err *api.Error) {
 
 // drive is the loop proper. It ends with the context or with a failed commit.
 func (l *Loop) drive(ctx context.Context, core *Core, disk Disk) error {
-	d := &driver{l: l, core: core, disk: disk, cancels: map[uint64]context.CancelFunc{}}
-	defer func() { _ = core.Close() }() // of what was only read
+	d := &driver{l: l, core: core, disk: disk, cancels: map[uint64]context.CancelFunc{}, stepped: true}
+	defer l.version.Add(1)
 	defer d.stop()
-	return readable(func() error { return d.run(ctx) })
-}
-
-func (d *driver) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -192,7 +211,7 @@ func (d *driver) run(ctx context.Context) error {
 			return ctx.Err()
 		case <-timer.C:
 			d.step(Tick{})
-		case e := <-d.l.events:
+		case e := <-l.events:
 			d.take(e)
 			d.drain()
 		}
@@ -209,6 +228,7 @@ type driver struct {
 	actions sync.WaitGroup
 	cancels map[uint64]context.CancelFunc // of running actions; used by the loop only
 	queries []query
+	stepped bool        // something happened since the last turn
 	saving  atomic.Bool // a checkpoint is being written
 }
 
@@ -235,6 +255,8 @@ func (d *driver) take(e any) {
 }
 
 func (d *driver) step(e Event) {
+	d.l.version.Add(1)
+	d.stepped = true
 	if d.l.cfg.Boot != nil {
 		d.core.Boot(d.l.cfg.Boot())
 	}
@@ -255,6 +277,11 @@ func (d *driver) drain() {
 
 // turn carries out one Ready, in the order that it demands.
 func (d *driver) turn(ctx context.Context) error {
+	if !d.stepped { // somebody only asks
+		d.answerQueries()
+		return nil
+	}
+	d.stepped = false
 	r := d.core.Ready()
 	for _, e := range r.Relay {
 		d.send(e)
@@ -299,7 +326,7 @@ func (d *driver) turn(ctx context.Context) error {
 	if r.Rebuild {
 		return errRebuild
 	}
-	d.saveIfDue(ctx)
+	d.saveIfDue()
 	return nil
 }
 
@@ -315,44 +342,6 @@ func (d *driver) send(e Envelope) {
 	if err := d.l.cfg.Transport.Send(e.To, EncodeMessage(e.Message)); err != nil {
 		d.l.cfg.Logger.Debug("message dropped", "to", e.To, "error", err)
 	}
-}
-
-// start runs an action in a goroutine of its own; its end is an event.
-func (d *driver) start(ctx context.Context, a Action) {
-	ctx, cancel := context.WithTimeout(ctx, a.Timeout)
-	d.cancels[a.ID] = cancel
-	d.actions.Go(func() {
-		defer cancel()
-		done := ActionDone{Action: a.ID}
-		done.Outputs, done.Err = d.act(ctx, a)
-		if done.Err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			done.Err = overdue(a, done.Err)
-		}
-		d.l.Post(ctx, done)
-	})
-}
-
-// overdue says that a step was out of time, and what it was at, if it told.
-func overdue(a Action, err error) error {
-	message := "it did not end within " + a.Timeout.String()
-	if at := strings.TrimSuffix(strings.TrimSuffix(err.Error(), context.DeadlineExceeded.Error()), ": "); at != "" {
-		message += ": " + at
-	}
-	return &lifecycle.Error{Code: api.TimedOut, Message: message}
-}
-
-// act contains a step that panics: it fails, the peer goes on.
-func (d *driver) act(ctx context.Context, a Action) (out lifecycle.Outputs, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("step %s panicked: %v", a.Step.Name, r)
-			d.l.cfg.Logger.Error("a step panicked", "step", a.Step.Name, "object", a.Inputs.Key, "panic", r)
-		}
-	}()
-	if a.Undo {
-		return nil, a.Step.Undo(ctx, d.l.cfg.Host, a.Inputs)
-	}
-	return a.Step.Do(ctx, d.l.cfg.Host, a.Inputs)
 }
 
 // stop ends what still runs. Actions that were cut off are looked at again by the

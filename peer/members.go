@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -36,6 +37,8 @@ type vote struct {
 type members struct {
 	self crdt.MachineID
 	all  map[crdt.MachineID]*member
+	// linked are the others that data can be sent to, sorted; it is replaced, never changed.
+	linked []crdt.MachineID
 }
 
 func newMembers(self crdt.MachineID) *members {
@@ -70,19 +73,25 @@ func (m *members) alive(id crdt.MachineID) bool {
 	return r != nil && r.alive
 }
 
-// connected returns the members that data can be sent to, sorted.
-func (m *members) connected() []crdt.MachineID {
-	var ids []crdt.MachineID
-	for id, r := range m.all {
-		if r.connected && id != m.self {
-			ids = append(ids, id)
-		}
+// connect notes whether data can be sent to a machine.
+func (m *members) connect(id crdt.MachineID, up bool, now time.Time) {
+	r := m.get(id, now)
+	if r.connected == up {
+		return
 	}
-	slices.SortFunc(ids, compareMachines)
-	return ids
+	r.connected = up
+	if at, _ := slices.BinarySearchFunc(m.linked, id, compareMachines); up && id != m.self {
+		m.linked = slices.Insert(slices.Clone(m.linked), at, id)
+	} else if id != m.self {
+		m.linked = slices.Delete(slices.Clone(m.linked), at, at+1)
+	}
 }
 
-func compareMachines(a, b crdt.MachineID) int { return slices.Compare(a[:], b[:]) }
+// connected returns the members that data can be sent to, sorted. The list must not be
+// changed, and may be kept.
+func (m *members) connected() []crdt.MachineID { return m.linked }
+
+func compareMachines(a, b crdt.MachineID) int { return bytes.Compare(a[:], b[:]) }
 
 // silent reports whether a majority of all voters of the epoch said within voteTTL that
 // they find the machine silent; yes and of are the numbers behind that.
@@ -106,7 +115,7 @@ func (c *Core) receiveMembership(e Membership) {
 }
 
 func (c *Core) receiveConnection(e Connection) {
-	c.members.get(e.Machine, c.now).connected = e.Up
+	c.members.connect(e.Machine, e.Up, c.now)
 	if !e.Up {
 		c.replica.gone(e.Machine)
 		return
@@ -125,8 +134,11 @@ func (c *Core) memberView(name string) lifecycle.Member {
 		return lifecycle.Member{Since: c.now, Removed: true}
 	}
 	r := c.members.get(id, c.now)
+	if r.alive {
+		return lifecycle.Member{Alive: true, Since: r.since}
+	}
 	silent, _, _ := c.silent(id)
-	return lifecycle.Member{Alive: r.alive, Since: r.since, Silent: !r.alive && silent}
+	return lifecycle.Member{Since: r.since, Silent: silent}
 }
 
 // silent reports what the voters, as known here, said of a machine.

@@ -172,9 +172,7 @@ func (e *engine) recompose(name string) {
 		if t.kind = e.kinds[name]; own {
 			t.warm = nil // its defaults may be others now
 		}
-		if !t.unseen {
-			e.mark(t.ref)
-		}
+		e.mark(t.ref)
 	}
 	e.sortQueue()
 	if !own {

@@ -103,6 +103,29 @@ func (c *Core) Members() []MemberInfo {
 	return list
 }
 
+// View says whose view an answer is, and what was out of its reach.
+type View struct {
+	Machine string
+	Silent  []Silent // by name
+}
+
+// Silent is a machine that was not in reach since then.
+type Silent struct {
+	Machine string
+	Since   time.Time
+}
+
+// View is this machine's now.
+func (c *Core) View() View {
+	v := View{Machine: c.self.Name}
+	for _, m := range c.trust.list {
+		if !c.members.alive(m.ID) {
+			v.Silent = append(v.Silent, Silent{m.Name, c.members.get(m.ID, c.now).since})
+		}
+	}
+	return v
+}
+
 // Trust is the authorisation log's present meaning.
 func (c *Core) Trust() *identity.Snapshot { return c.trust.now }
 
@@ -179,7 +202,7 @@ func (c *Core) Figures() map[string]int64 {
 		"effects": int64(len(c.engine.effects.byID)), "actors": int64(len(c.journal.log.Heads())),
 		"connected": int64(len(c.members.connected())), "pending_writes": int64(len(c.writes.pending)),
 		"entries": int64(c.journal.entries()), "waiting_wakes": int64(len(c.engine.wakes.h)),
-		"voters": int64(len(c.voting.machines())), "unseen": int64(len(c.engine.unseen)), "queued": int64(len(c.engine.queue)),
+		"voters": int64(len(c.voting.machines())),
 	}
 }
 

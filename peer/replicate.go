@@ -81,7 +81,7 @@ func (r *replicator) forget() {
 // receivePush takes batches, passes fresh ones on, and acknowledges the rest of
 // the turn once it is durable.
 func (r *replicator) receivePush(from crdt.MachineID, m Push) {
-	heads := crdt.Heads{}
+	var origin crdt.Heads // of the sender's own actors: whoever wrote an entry wants to know who has it on disk
 	gap := false
 	if a, asked := r.asking[from]; asked && !m.Fresh {
 		a.due = r.c.now.Add(pullPatience) // a long answer is on its way
@@ -91,17 +91,20 @@ func (r *replicator) receivePush(from crdt.MachineID, m Push) {
 		b := in.batch
 		a, fresh := r.c.journal.accept(&in)
 		gap = gap || a.Verdict == crdt.Gap || a.Verdict == crdt.Unknown
-		if a.Head.Seq > 0 {
-			heads[b.Actor] = a.Head
+		if a.Head.Seq > 0 && r.c.journal.machine(b.Actor) == from {
+			if origin == nil {
+				origin = crdt.Heads{}
+			}
+			origin[b.Actor] = a.Head
 		}
 		if m.Fresh {
 			r.arrived(from, b.Actor, fresh || a.Verdict == crdt.Gap || a.Verdict == crdt.Unknown)
 			if fresh {
-				r.spread(from, b, in.raw)
+				r.spread(from, b.Actor, a.Head, in.raw)
 			}
 		}
 	}
-	if origin := r.ownedBy(from, heads); len(origin) > 0 {
+	if len(origin) > 0 {
 		r.c.send(from, Ack{Heads: origin})
 	}
 	switch {
@@ -110,17 +113,6 @@ func (r *replicator) receivePush(from crdt.MachineID, m Push) {
 	case m.Last && !m.Fresh:
 		r.answered(from)
 	}
-}
-
-// ownedBy keeps the heads of the sender's own actors: whoever wrote an entry wants to
-// know who has it on disk.
-func (r *replicator) ownedBy(machine crdt.MachineID, heads crdt.Heads) crdt.Heads {
-	for actor := range heads {
-		if pub, ok := r.c.journal.log.Key(actor); !ok || crdt.MachineIDOf(pub) != machine {
-			delete(heads, actor)
-		}
-	}
-	return heads
 }
 
 // greet starts the exchange with a member that has just become reachable.

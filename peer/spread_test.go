@@ -147,7 +147,7 @@ func (s *spread) connectAll() {
 	for i, p := range s.peers {
 		for _, j := range sortedKeys(links[i]) {
 			id := s.peers[j].core.self.ID
-			p.core.members.get(id, s.start).connected = true
+			p.core.members.connect(id, true, s.start)
 			p.core.members.get(id, s.start).alive = true
 		}
 		// Anti-entropy starts spread out over its period.

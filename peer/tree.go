@@ -36,22 +36,31 @@ type missing struct {
 }
 
 // push sends the own batch out.
-func (r *replicator) push(b crdt.Batch) { r.spread(crdt.MachineID{}, b, b.Encode()) }
+func (r *replicator) push(b crdt.Batch, head crdt.Head) {
+	r.spread(crdt.MachineID{}, b.Actor, head, b.Encode())
+}
 
-// spread passes a fresh batch on: whole over eager links, by name over lazy ones.
-func (r *replicator) spread(from crdt.MachineID, b crdt.Batch, raw []byte) {
-	heads := crdt.Heads{b.Actor: b.Head()}
+// spread passes a fresh batch on, which ends with the actor's head: whole over eager links,
+// by name over lazy ones. All are told the same.
+func (r *replicator) spread(from crdt.MachineID, actor crdt.ActorID, head crdt.Head, raw []byte) {
+	var whole, name Message
 	for _, to := range r.c.members.connected() {
-		var m Message = Push{Batches: [][]byte{raw}, Fresh: true}
-		if r.lazy[to] {
-			m = Have{Heads: heads}
-		}
 		switch {
 		case to == from:
-		case from.IsZero() || r.lazy[to]:
-			r.c.send(to, m) // own entries, and what this peer says to have, leave only after the sync
+		case r.lazy[to]:
+			if name == nil {
+				name = Have{Heads: crdt.Heads{actor: head}}
+			}
+			r.c.send(to, name) // what this peer says to have leaves only after the sync
 		default:
-			r.c.out.Relay = append(r.c.out.Relay, Envelope{to, m})
+			if whole == nil {
+				whole = Push{Batches: [][]byte{raw}, Fresh: true}
+			}
+			if from.IsZero() { // so do own entries
+				r.c.send(to, whole)
+			} else {
+				r.c.out.Relay = append(r.c.out.Relay, Envelope{to, whole})
+			}
 		}
 	}
 }

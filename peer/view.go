@@ -72,7 +72,7 @@ func (e *engine) memberTopic(machine string) string {
 	topic, ok := e.members[machine]
 	if !ok {
 		topic = "member/" + machine
-		e.members[topic[len("member/"):]] = topic
+		e.members[machine] = topic
 	}
 	return topic
 }

@@ -75,14 +75,13 @@ func (w *writes) newSet(req Write) (set [16]byte) {
 // commit writes the changes and has the answer wait for a second disk.
 func (w *writes) commit(set [16]byte, changes []crdt.Change, answer Answer) {
 	for i, ch := range changes {
-		if len(ch.Ops) == 0 {
-			continue
-		}
-		answer.Set = hex.EncodeToString(set[:6])
 		o := &answer.Objects[i]
-		o.Change = w.c.journal.write(ch)
+		if len(ch.Ops) > 0 {
+			answer.Set = hex.EncodeToString(set[:6])
+			o.Change = w.c.journal.write(ch)
+		}
 		if obj, ok := w.c.journal.state.Object(ch.Object); ok {
-			o.ID, o.Rev = shortID(obj), obj.Number()
+			o.show(obj)
 		}
 	}
 	if answer.Set == "" {
@@ -90,6 +89,18 @@ func (w *writes) commit(set [16]byte, changes []crdt.Change, answer Answer) {
 		return
 	}
 	w.pending = append(w.pending, pendingWrite{answer: answer, seq: w.c.journal.ownSeq(), deadline: w.c.now.Add(ackTimeout)})
+}
+
+// show tells which rev an edit has made, or left.
+func (o *Outcome) show(obj *crdt.Object) {
+	if !o.Change.IsZero() {
+		o.ID, o.Rev = shortID(obj), obj.Number()
+	}
+	if obj.IsRev(o.Change) {
+		o.Shown = obj.RevName(o.Change)
+	} else { // a restart or a switch makes none
+		o.Shown = obj.Current()
+	}
 }
 
 // prepare turns one edit into a change without ops, or with the ops that it needs.

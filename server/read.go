@@ -15,22 +15,38 @@ import (
 
 // Get lists objects, or returns one as of a rev or a time.
 func (s *Server) Get(ctx context.Context, req *apiv1.GetRequest) (*apiv1.GetResponse, error) {
-	out := &apiv1.GetResponse{}
-	return out, s.read(ctx, func(c *peer.Core) *api.Error {
-		out.View = view(c)
-		if req.GetAt() != "" {
-			o, fault := at(c, api.Key{Kind: req.GetKind(), Namespace: req.GetNamespace(), Name: req.GetName()}, req.GetAt())
-			out.Objects = []*apiv1.Object{o}
-			return fault
+	key := api.Key{Kind: req.GetKind(), Namespace: req.GetNamespace(), Name: req.GetName()}
+	single := req.GetAt() == "" && key.Name != ""
+	if single {
+		if known, ok := s.answers.of(s.cfg.Loop.Version(), key); ok {
+			return known, nil
 		}
-		for _, seen := range selected(c, req.GetKind(), req.GetNamespace(), req.GetName()) {
-			out.Objects = append(out.Objects, objectTo(seen))
-		}
-		if req.GetName() != "" && len(out.Objects) == 0 {
-			return noSuch(c, api.Key{Kind: req.GetKind(), Namespace: req.GetNamespace(), Name: req.GetName()})
-		}
-		return nil
+	}
+	out, version := &apiv1.GetResponse{}, uint64(0)
+	err := s.read(ctx, func(c *peer.Core) *api.Error {
+		version = s.cfg.Loop.Version()
+		return get(c, key, req.GetAt(), out)
 	})
+	if err == nil && single {
+		s.answers.keep(version, key, out)
+	}
+	return out, err
+}
+
+func get(c *peer.Core, key api.Key, when string, out *apiv1.GetResponse) *api.Error {
+	out.View = view(c)
+	if when != "" {
+		o, fault := at(c, key, when)
+		out.Objects = []*apiv1.Object{o}
+		return fault
+	}
+	for _, seen := range selected(c, key.Kind, key.Namespace, key.Name) {
+		out.Objects = append(out.Objects, objectTo(seen))
+	}
+	if key.Name != "" && len(out.Objects) == 0 {
+		return noSuch(c, key)
+	}
+	return nil
 }
 
 // selected lists the objects that a request means. One that is named in full is looked

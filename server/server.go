@@ -68,10 +68,11 @@ type Config struct {
 	Programs *Programs
 }
 
-// Server implements the service. It holds no state of its own.
+// Server implements the service. It holds no state of its own but copies of answers.
 type Server struct {
 	apiv1connect.UnimplementedStarlingHandler
-	cfg Config
+	cfg     Config
+	answers *answers
 	// member is true where the caller is another member, not a person on this machine.
 	member bool
 }
@@ -81,11 +82,11 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Loop == nil || cfg.Runtime == nil || cfg.Network == nil || cfg.Members == nil || cfg.Addresses == nil || cfg.Logger == nil {
 		return nil, errors.New("configure server: every field is required")
 	}
-	return &Server{cfg: cfg}, nil
+	return &Server{cfg: cfg, answers: &answers{}}, nil
 }
 
 // ForMembers returns the server for other members.
-func (s *Server) ForMembers() *Server { return &Server{cfg: s.cfg, member: true} }
+func (s *Server) ForMembers() *Server { return &Server{cfg: s.cfg, answers: s.answers, member: true} }
 
 // Handler returns the HTTP handler of the service.
 func (s *Server) Handler() http.Handler {
@@ -100,13 +101,16 @@ func (s *Server) Handler() http.Handler {
 }
 
 // view says whose view an answer is.
-func view(c *peer.Core) *apiv1.View {
-	v := &apiv1.View{Machine: c.Self().Name, TimeMs: time.Now().UnixMilli(), SilentSinceMs: map[string]int64{}}
-	for _, m := range c.Members() {
-		if !m.Alive {
-			v.Unreachable = append(v.Unreachable, m.Name)
-			v.SilentSinceMs[m.Name] = m.Since.UnixMilli()
+func view(c *peer.Core) *apiv1.View { return viewTo(c.View()) }
+
+func viewTo(from peer.View) *apiv1.View {
+	v := &apiv1.View{Machine: from.Machine, TimeMs: time.Now().UnixMilli()}
+	for _, m := range from.Silent {
+		v.Unreachable = append(v.Unreachable, m.Machine)
+		if v.SilentSinceMs == nil {
+			v.SilentSinceMs = map[string]int64{}
 		}
+		v.SilentSinceMs[m.Machine] = m.Since.UnixMilli()
 	}
 	return v
 }

@@ -50,30 +50,17 @@ func (s *Server) write(ctx context.Context, by, message string, edits []peer.Edi
 	if a.Err != nil {
 		return nil, wire(a.Err)
 	}
-	out := &apiv1.ApplyResponse{ChangeSet: a.Set, HeldBy: a.HeldBy, Alone: a.Alone}
-	err = s.read(ctx, func(c *peer.Core) *api.Error {
-		out.View = view(c)
-		for _, o := range a.Objects {
-			out.Outcomes = append(out.Outcomes, outcomeTo(c, o))
-		}
-		return nil
-	})
-	return out, err
+	out := &apiv1.ApplyResponse{ChangeSet: a.Set, HeldBy: a.HeldBy, Alone: a.Alone, View: viewTo(a.View)}
+	for _, o := range a.Objects {
+		out.Outcomes = append(out.Outcomes, outcomeTo(o))
+	}
+	return out, nil
 }
 
-func outcomeTo(c *peer.Core, o peer.Outcome) *apiv1.Outcome {
-	out := &apiv1.Outcome{Key: keyTo(o.Key), Id: o.ID, Result: o.Result}
+func outcomeTo(o peer.Outcome) *apiv1.Outcome {
+	out := &apiv1.Outcome{Key: keyTo(o.Key), Id: o.ID, Result: o.Result, Rev: o.Shown}
 	if !o.Change.IsZero() {
 		out.Change = hex.EncodeToString(o.Change[:])
-	}
-	for _, inc := range c.Incarnations(o.Key) {
-		if rev, ok := inc.Rev(o.Change); ok && rev.IsRev { // a restart or a switch makes none
-			out.Rev = inc.RevName(o.Change)
-			return out
-		}
-	}
-	if seen, ok := c.See(o.Key); ok && seen.Folded != nil {
-		out.Rev = seen.Folded.Current()
 	}
 	return out
 }

@@ -23,27 +23,22 @@ const (
 	checkpointNew = "checkpoint.new"
 )
 
-// SaveCheckpoint replaces the checkpoint by what write writes, about size bytes, and opens
-// it. It is there as a whole or not at all. It may run beside commits.
-func (s *Store) SaveCheckpoint(size int64, write func(io.Writer) error) (crdt.File, error) {
+// SaveCheckpoint replaces the checkpoint by what write writes, about size bytes. It is
+// there as a whole or not at all. It may run beside commits.
+func (s *Store) SaveCheckpoint(size int64, write func(io.Writer) error) error {
 	s.saving.Lock()
 	defer s.saving.Unlock()
 	if err := s.roomFor(size); err != nil {
-		return nil, err
+		return err
 	}
 	path := filepath.Join(s.space.dir, checkpointNew)
 	if err := streamSynced(path, write); err != nil {
-		return nil, errors.Join(fmt.Errorf("save a checkpoint: %w", err), os.Remove(path))
+		return errors.Join(fmt.Errorf("save a checkpoint: %w", err), os.Remove(path))
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("open the checkpoint: %w", err)
+	if err := os.Rename(path, filepath.Join(s.space.dir, checkpointName)); err != nil {
+		return fmt.Errorf("save a checkpoint: %w", err)
 	}
-	err = errors.Join(os.Rename(path, filepath.Join(s.space.dir, checkpointName)), syncDir(s.space.dir))
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("save a checkpoint: %w", err), f.Close())
-	}
-	return f, nil
+	return syncDir(s.space.dir)
 }
 
 // roomFor keeps checkpoints from taking the room that commits need.
@@ -79,7 +74,7 @@ func streamSynced(path string, write func(io.Writer) error) error {
 
 // Checkpoint opens the checkpoint; nil if there is none, or if the database is not known
 // to hold all that it ever held.
-func (s *Store) Checkpoint() (crdt.File, error) {
+func (s *Store) Checkpoint() (io.ReadCloser, error) {
 	if s.verdict.State != Clean || s.metaErr != nil {
 		return nil, nil
 	}

@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -56,6 +57,9 @@ type Config struct {
 	// Repair, if set, is called when something was changed in the machine's network: it
 	// puts back what others keep beside the Network, and writes only what differs.
 	Repair func() error
+	// Again, if set, is called when a link that a pod's interface attaches to came or went, so
+	// that Attach has another result than it had.
+	Again func(ctx context.Context, podID string)
 	// Log is required.
 	Log *slog.Logger
 }

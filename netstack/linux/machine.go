@@ -227,7 +227,7 @@ func (n *Network) acceptRA(links map[int]*netlink.LinkAttrs, uplinks []string) [
 	now := n.host.sysctls(keys)
 	var keep []string
 	for _, l := range links {
-		if l.Flags&net.FlagLoopback != 0 || netstack.IsHostLink(l.Name) {
+		if l.Flags&net.FlagLoopback != 0 || netstack.IsOurLink(l.Name) {
 			continue
 		}
 		if now[key(l.Name)] == "1" && (now[forwarding] == "0" || slices.Contains(uplinks, l.Name)) {

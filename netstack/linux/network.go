@@ -45,6 +45,8 @@ type Network struct {
 	pods map[string]loops.PodNetwork
 	// due are the addresses that have to be advertised so many times more, in mode lan.
 	due map[netip.Addr]int
+	// lacking are the pods with an interface whose link of the machine is missing.
+	lacking map[string]bool
 }
 
 var _ loops.Network = (*Network)(nil)
@@ -60,7 +62,7 @@ func New(cfg Config) (*Network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the machine's network: %w", err)
 	}
-	n := &Network{cfg: cfg, log: cfg.Log, seed: maphash.MakeSeed(), pods: map[string]loops.PodNetwork{}, due: map[netip.Addr]int{}}
+	n := &Network{cfg: cfg, log: cfg.Log, seed: maphash.MakeSeed(), pods: map[string]loops.PodNetwork{}, due: map[netip.Addr]int{}, lacking: map[string]bool{}}
 	if n.host, err = newSpace(fd, &n.writes); err != nil {
 		return nil, fmt.Errorf("open the machine's network: %w", err)
 	}
@@ -84,7 +86,8 @@ func (n *Network) Attach(ctx context.Context, pod loops.PodNetwork) (string, err
 		return "", fmt.Errorf("attach pod %s: %w", pod.Name, err)
 	}
 	defer n.lockPod(pod.ID)()
-	path, err := n.attach(ctx, pod)
+	var path string
+	err := n.noteLinks(ctx, pod, false, func() (err error) { path, err = n.attach(ctx, pod); return err })
 	if err != nil {
 		return "", fmt.Errorf("attach pod %s (%s): %w", pod.Name, pod.Address, err)
 	}
@@ -94,7 +97,8 @@ func (n *Network) Attach(ctx context.Context, pod loops.PodNetwork) (string, err
 func (n *Network) attach(ctx context.Context, pod loops.PodNetwork) (path string, err error) {
 	path = n.NamespacePath(pod.ID)
 	before := n.addressOf(pod.ID)
-	plan, err := n.preparePod(ctx, pod)
+	found, missing := n.findLinks(pod.Interfaces)
+	plan, err := n.preparePod(ctx, pod, found)
 	if err != nil {
 		return "", err
 	}
@@ -103,10 +107,10 @@ func (n *Network) attach(ctx context.Context, pod loops.PodNetwork) (path string
 			return "", err
 		}
 	}
-	if err := n.applyPod(ctx, path, plan); err != nil {
+	if err := n.applyPod(ctx, path, pod, plan); err != nil {
 		return "", err
 	}
-	return path, n.announce(plan.Outside.Proxies)
+	return path, errors.Join(missing, n.announce(plan.Outside.Proxies))
 }
 
 func (n *Network) addressOf(podID string) netip.Addr {
@@ -137,7 +141,7 @@ func checkPod(pod loops.PodNetwork) error {
 }
 
 // preparePod makes sure of the machine's own part and chooses what the plan needs.
-func (n *Network) preparePod(ctx context.Context, pod loops.PodNetwork) (netstack.PodState, error) {
+func (n *Network) preparePod(ctx context.Context, pod loops.PodNetwork, further []netstack.Interface) (netstack.PodState, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.mtu == 0 {
@@ -145,7 +149,7 @@ func (n *Network) preparePod(ctx context.Context, pod loops.PodNetwork) (netstac
 			return netstack.PodState{}, err
 		}
 	}
-	p := netstack.Pod{ID: pod.ID, Scope: n.cfg.Scope, Address: pod.Address, MTU: n.mtu}
+	p := netstack.Pod{ID: pod.ID, Scope: n.cfg.Scope, Address: pod.Address, MTU: n.mtu, Interfaces: further}
 	if n.cfg.Mode == Lan {
 		p.ProxyOn = n.links
 	}
@@ -163,7 +167,7 @@ func (n *Network) preparePod(ctx context.Context, pod loops.PodNetwork) (netstac
 
 // applyPod makes the kernel agree with the pod's plan. The pod's side is complete
 // before its links come up.
-func (n *Network) applyPod(ctx context.Context, path string, plan netstack.PodState) error {
+func (n *Network) applyPod(ctx context.Context, path string, want loops.PodNetwork, plan netstack.PodState) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -190,7 +194,13 @@ func (n *Network) applyPod(ctx context.Context, path string, plan netstack.PodSt
 	if err := (ends{n.host, plan.Outside, ours, fresh}).apply(); err != nil {
 		return err
 	}
-	return pod.settle(ctx, netstack.PodLink, plan.Inside.Addresses[0].Prefix.Addr())
+	if err := pod.settle(ctx, netstack.PodLink, plan.Inside.Addresses[0].Prefix.Addr()); err != nil {
+		return err
+	}
+	if fresh && len(want.Interfaces) == 0 {
+		return nil
+	}
+	return n.applyInterfaces(ctx, pod, want.ID, want.Interfaces, plan.Interfaces)
 }
 
 // Detach implements loops.Network.
@@ -214,14 +224,15 @@ func (n *Network) Detach(ctx context.Context, podID string) error {
 
 func (n *Network) removePod(podID string) error {
 	n.mu.Lock()
-	known := n.pods[podID].Address
+	pod, attached := n.pods[podID]
+	delete(n.lacking, podID)
 	delete(n.pods, podID) // first, so that nothing repairs what is going away
 	n.mu.Unlock()
 	link, err := n.host.link(netstack.HostLink(n.cfg.Scope, podID))
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(n.withdraw(link, known), n.host.deleteLink(link)); err != nil {
+	if err := errors.Join(n.withdraw(link, pod.Address), n.host.deleteLink(link), n.removePorts(podID, pod, attached)); err != nil {
 		return err
 	}
 	path := n.NamespacePath(podID)

@@ -98,6 +98,9 @@ func (n *Network) printPods(b *strings.Builder, state machineState, proxies map[
 			continue
 		}
 		fmt.Fprintf(b, "pod %s%s\n  link %s mtu %d%s\n", id, n.podName(id), l.Name, l.MTU, upOrDown(l))
+		for _, line := range n.interfaceLines(id, state.links) {
+			fmt.Fprintf(b, "  %s\n", line)
+		}
 		for _, r := range state.pods[l.Name] {
 			fmt.Fprintf(b, "  %s\n", r)
 			for p := range proxies {
@@ -114,6 +117,24 @@ func (n *Network) podName(id string) string {
 		return " (" + p.Name + ")"
 	}
 	return ""
+}
+
+// interfaceLines are the further links of a pod that this process attached, each with its
+// port of a bridge if it has one.
+func (n *Network) interfaceLines(id string, links map[int]*netlink.LinkAttrs) (lines []string) {
+	for _, i := range n.pods[id].Interfaces {
+		line := fmt.Sprintf("interface %s on %s", i.Name, i.Attach)
+		for _, l := range links {
+			if l.Alias == netstack.InterfaceAlias(n.cfg.Scope, id, i.Name) {
+				line += " by port " + l.Name + upOrDown(l)
+			}
+		}
+		lines = append(lines, line)
+	}
+	if n.lacking[id] {
+		lines = append(lines, "an interface has no link to attach to")
+	}
+	return lines
 }
 
 func upOrDown(l *netlink.LinkAttrs) string {

@@ -73,7 +73,7 @@ func (n *Network) uplinks(links map[int]*netlink.LinkAttrs, defaults []netlink.R
 	}
 	for _, i := range slices.Sorted(maps.Keys(links)) {
 		l := links[i]
-		if l.Flags&net.FlagUp != 0 && l.Flags&net.FlagLoopback == 0 && !netstack.IsHostLink(l.Name) && l.Name != netstack.TranslatorLink && l.Name != netstack.TunnelLink {
+		if l.Flags&net.FlagUp != 0 && l.Flags&net.FlagLoopback == 0 && !netstack.IsOurLink(l.Name) {
 			return []string{l.Name}, nil
 		}
 	}

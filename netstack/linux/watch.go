@@ -235,6 +235,5 @@ func (n *Network) reattach(ctx context.Context, id string) error {
 	if !ok {
 		return nil
 	}
-	_, err := n.attach(ctx, pod)
-	return err
+	return n.noteLinks(ctx, pod, true, func() error { _, err := n.attach(ctx, pod); return err })
 }

@@ -21,7 +21,8 @@ import (
 	"starling.dev/starling/peer"
 )
 
-// RoleEnv tells the program that it is the measured process, of the directory named.
+// RoleEnv tells the program that it is another process: the measured one, of the directory
+// named, or one that serves.
 const RoleEnv = "STARLING_BENCH_MEASURE"
 
 // measured is what the other process reports.
@@ -78,9 +79,17 @@ func measure(ctx context.Context, dir string) (m measured, err error) {
 	return m, nil
 }
 
-// Child is the measured process: it opens the directory as a peer does, answers a first
+// Child is what another process does, by its role.
+func Child(role string) error {
+	if role == roleServe {
+		return serve()
+	}
+	return child(role)
+}
+
+// child is the measured process: it opens the directory as a peer does, answers a first
 // question, looks at every object, and prints what that took.
-func Child(dir string) (err error) {
+func child(dir string) (err error) {
 	micros, err := strconv.ParseInt(os.Getenv("STARLING_BENCH_START"), 10, 64)
 	if err != nil {
 		return fmt.Errorf("read when this process was started: %w", err)
