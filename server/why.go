@@ -16,9 +16,7 @@ import (
 func (s *Server) Why(ctx context.Context, req *apiv1.WhyRequest) (*apiv1.WhyResponse, error) {
 	out := &apiv1.WhyResponse{}
 	key := keyOf(req.GetKey())
-	if key.Kind == "Machine" && !s.member {
-		out.Beside = s.tunnelFaults(ctx, key.Name)
-	}
+	out.Beside = s.beside(ctx, key)
 	return out, s.read(ctx, func(c *peer.Core) *api.Error {
 		seen, ok := c.See(key)
 		if !ok {
