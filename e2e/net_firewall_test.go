@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"fmt"
-	"os/exec"
 	"regexp"
 	"testing"
 )
@@ -50,18 +48,4 @@ func TestHostFirewallIsNamed(t *testing.T) {
 	c.sh(t, 2, "nft 'table ip filter { chain FORWARD { type filter hook forward priority 0; policy drop; }; }'")
 	t.Cleanup(func() { c.sh(t, 2, "nft delete table ip filter") })
 	c.awaitText(t, 1, "pod/behind", whyOnly(`policy drop of chain FORWARD in table ip filter (?s:.*) iptables -I FORWARD -i slp\+ -j ACCEPT`))
-}
-
-// conntrackOf lists what a machine's kernel remembers of connections that an address answers.
-func (c *cluster) conntrackOf(t *testing.T, n int, address string) string {
-	t.Helper()
-	var out []byte
-	err := c.lab.Within(n, func() (err error) {
-		out, err = exec.Command("conntrack", "-L", "-f", "ipv6", "--reply-src", address).Output()
-		return err
-	})
-	if err != nil {
-		t.Fatal(fmt.Errorf("list the connections of m%d: %w", n, err))
-	}
-	return string(out)
 }
