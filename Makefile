@@ -49,8 +49,9 @@ fuzz: ## Feed each decoder EXECUTIONS=1000000 inputs that a fuzzer makes up
 	@scripts/fuzz $(EXECUTIONS)
 
 SEEDS := 20000
-sim: ## Simulate clusters under faults, one for each of SEEDS=20000 seeds
-	SEEDS=$(SEEDS) go test -count=1 -timeout 0 -v -run TestShortSeeds ./sim
+FIRST := 1
+sim: ## Simulate clusters under faults, one for each of SEEDS=20000 seeds from FIRST=1 on
+	SEEDS=$(SEEDS) FIRST=$(FIRST) go test -count=1 -timeout 0 -v -run TestShortSeeds ./sim
 
 ROUNDS := 1000
 soak: ## Kill and cut apart peers while people write, and rot a peer's disk, ROUNDS=1000 times each (root)

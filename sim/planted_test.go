@@ -34,7 +34,7 @@ type bug struct {
 }
 
 func TestPlantedBugs(t *testing.T) {
-	each(uint64(len(bugs)), func(i uint64) { bugs[i-1].hunt(t) })
+	each(1, uint64(len(bugs)), func(i uint64) { bugs[i-1].hunt(t) })
 }
 
 // hunt looks for the first seed that catches the bug.

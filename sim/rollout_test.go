@@ -12,7 +12,7 @@ const rolloutSeeds = 500
 func TestRollouts(t *testing.T) {
 	all := newFigures()
 	var mu sync.Mutex // guards all
-	each(rolloutSeeds, func(seed uint64) {
+	each(1, rolloutSeeds, func(seed uint64) {
 		cfg := short(seed)
 		r, err := run(cfg, hooks{weather: func(w *weather) { w.roll = true }})
 		mu.Lock()
