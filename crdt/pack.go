@@ -7,8 +7,8 @@ import (
 )
 
 // Most objects are at rest. Of those a State keeps one string each, which holds all that
-// was ever said about the name, and opens it when somebody asks. Law: opening what was
-// packed gives the same slot, to the byte of its digest.
+// was ever said about the name, or where it stands in a checkpoint's file, and opens it when
+// somebody asks. Law: opening what was packed gives the same slot, to the byte of its digest.
 //
 //	slot     version, refusals, lines
 //	refusal  change:32, author, hlc:8, reason
@@ -67,17 +67,19 @@ func (s *State) trim() {
 			s.opened.queue = append(s.opened.queue, sl)
 			continue
 		}
-		if sl.packed == "" {
-			s.pack(sl)
-		}
+		s.keep(sl)
 		sl.contents = nil
 	}
 }
 
-// pack notes what is known of an open slot as one string.
-func (s *State) pack(sl *slot) {
-	s.scratch = sl.pack(s.scratch[:0])
-	sl.packed = string(s.scratch)
+// keep packs an open slot, if that was not done since it was last another.
+func (s *State) keep(sl *slot) {
+	if sl.packed == nil && !sl.stored.there() {
+		s.scratch = sl.pack(s.scratch[:0])
+		packed := string(s.scratch)
+		sl.packed = &packed
+		s.inMemory += len(packed)
+	}
 }
 
 func (sl *slot) pack(b []byte) []byte {
@@ -128,7 +130,13 @@ func (l *lineage) pack(b []byte) []byte {
 
 // unpack reads the contents of a slot. The strings in it are parts of the packed one.
 func (s *State) unpack(sl *slot) *contents {
-	r := &reader{rest: sl.packed}
+	r := &reader{}
+	switch {
+	case sl.packed != nil:
+		r.rest = *sl.packed
+	case sl.stored.there():
+		r.rest = s.load(sl)
+	}
 	c := s.readContents(r, sl.ref)
 	if err := r.end("packed object"); err != nil {
 		panic(fmt.Sprintf("%s: what was packed can't be read: %v", sl.ref, err)) // it never left this program, or was checked

@@ -167,12 +167,12 @@ func TestFoldDependsOnTheSetOnly(t *testing.T) {
 // reread writes a checkpoint of a state and reads it back.
 func reread(t *testing.T, s *State) *State {
 	t.Helper()
-	var file bytes.Buffer
-	if err := Capture(newLog(t, nil), s, []byte("mine")).Write(&file); err != nil {
+	var written bytes.Buffer
+	if err := Capture(newLog(t, nil), s, []byte("mine"), nameless).Write(&written); err != nil {
 		t.Fatal(err)
 	}
 	again := newState(t, packing(rules()))
-	if extra, err := ReadCheckpoint(&file, newLog(t, nil), again); err != nil || string(extra) != "mine" {
+	if extra, err := ReadCheckpoint(open(written.Bytes()), newLog(t, nil), again, ignored); err != nil || string(extra) != "mine" {
 		t.Fatalf("%q, %v", extra, err)
 	}
 	return again

@@ -80,19 +80,34 @@ func (s *State) Refused(ref Ref) []Refusal {
 // Hash is the hash of all objects: equal sets of changes, equal hashes. It costs
 // as much as there are objects that changed since it was last asked for.
 func (s *State) Hash() ID {
-	for _, sl := range s.dirty { // a sum does not depend on the order
-		if !sl.hash.IsZero() {
-			s.sum.remove(sl.hash)
-			s.count--
+	if !s.asked {
+		s.asked = true
+		for _, sl := range s.slots { // a sum does not depend on the order
+			s.rehash(sl)
 		}
-		s.open(sl)
-		if sl.hash, s.scratch = sl.digest(s.scratch); !sl.hash.IsZero() {
-			s.sum.add(sl.hash)
-			s.count++
-		}
-		sl.dirty = false
-		s.trim()
+	}
+	for _, sl := range s.dirty {
+		s.rehash(sl)
 	}
 	s.dirty = s.dirty[:0]
 	return s.sum.id(s.count)
+}
+
+// rehash brings the sum up to date with a slot. Of a name that nothing is known of the
+// hash is zero, which is not in the sum.
+func (s *State) rehash(sl *slot) {
+	if sl.hash == nil {
+		sl.hash = new(ID)
+	}
+	if !sl.hash.IsZero() {
+		s.sum.remove(*sl.hash)
+		s.count--
+	}
+	s.open(sl)
+	if *sl.hash, s.scratch = sl.digest(s.scratch); !sl.hash.IsZero() {
+		s.sum.add(*sl.hash)
+		s.count++
+	}
+	sl.dirty = false
+	s.trim()
 }

@@ -34,14 +34,16 @@ const maxRefusals = 32
 
 // slot is everything that was ever said about one name.
 type slot struct {
-	ref Ref
-	// packed holds the contents while nothing was said since; else it is empty.
-	packed    string
-	*contents       // nil while the slot is at rest
-	held      int32 // changes that wait for a higher level
-	hash      ID    // of the slot, as it is in State.sum; zero if it is not there
-	dirty     bool  // hash is not that of the slot as it is now
-	listed    bool  // in State.kinds
+	ref       Ref
+	*contents // nil while the slot is at rest
+	// packed and stored hold the contents while nothing was said since: in memory, or in
+	// the file of a checkpoint. A slot that is open may have neither.
+	packed *string
+	stored place
+	hash   *ID   // of the slot, as it is in State.sum; nil if nobody ever asked
+	held   int32 // changes that wait for a higher level
+	dirty  bool  // in State.dirty: hash is not that of the slot as it is now
+	listed bool  // in State.kinds
 }
 
 // incarnation finds an identity, or returns nil.

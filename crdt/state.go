@@ -51,12 +51,18 @@ type State struct {
 	room  room
 	names map[string]string // one copy of each kind, namespace and step
 	sum   sum
-	count int // members of sum
-	dirty []*slot
+	count int     // members of sum
+	dirty []*slot // since the hash was last asked for
+	asked bool    // for the hash, ever
 	// opened are the slots that are open; the others are packed.
 	opened openSlots
-	// scratch is memory for encodings that are only hashed or copied.
+	// scratch is memory for what is only hashed or copied.
 	scratch []byte
+	// file is the checkpoint that objects at rest are read from, nil for none; inMemory
+	// and onDisk are how many bytes of them are not in it, and are.
+	file     File
+	inMemory int
+	onDisk   int
 }
 
 // NewState returns an empty state.
@@ -316,11 +322,25 @@ func (s *State) intern(name string) string {
 // refresh brings up to date what depends on the slot as a whole.
 func (s *State) refresh(sl *slot) {
 	sl.settle(sl.held > 0)
-	sl.packed = ""
+	s.forget(sl)
 	if sl.view != nil {
 		s.list(sl)
 	}
-	if !sl.dirty {
+	s.soil(sl)
+}
+
+// forget drops what was packed of a slot that is another now.
+func (s *State) forget(sl *slot) {
+	if sl.packed != nil {
+		s.inMemory -= len(*sl.packed)
+	}
+	s.onDisk -= int(sl.stored.size)
+	sl.packed, sl.stored = nil, place{}
+}
+
+// soil notes that a slot's hash is another now. Until somebody asks for hashes, all are.
+func (s *State) soil(sl *slot) {
+	if s.asked && !sl.dirty {
 		sl.dirty = true
 		s.dirty = append(s.dirty, sl)
 	}

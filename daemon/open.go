@@ -113,7 +113,7 @@ func (d *disk) Commit(c crdt.Commit) error {
 }
 
 // SaveCheckpoint is peer.Checkpoints.
-func (d *disk) SaveCheckpoint(size int64, write func(io.Writer) error) error {
+func (d *disk) SaveCheckpoint(size int64, write func(io.Writer) error) (crdt.File, error) {
 	return d.store.SaveCheckpoint(size, write)
 }
 

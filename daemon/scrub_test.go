@@ -32,7 +32,8 @@ func TestScrub(t *testing.T) {
 		return err == nil
 	}
 	commit(1)
-	if err := s.SaveCheckpoint(1, func(w io.Writer) error { _, err := io.WriteString(w, "x"); return err }); err != nil {
+	file, err := s.SaveCheckpoint(1, func(w io.Writer) error { _, err := io.WriteString(w, "x"); return err })
+	if err != nil || file.Close() != nil {
 		t.Fatal(err)
 	}
 	scrub := &scrubber{log: quiet}

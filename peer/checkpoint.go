@@ -1,8 +1,8 @@
 package peer
 
 import (
+	"cmp"
 	"errors"
-	"io"
 	"slices"
 
 	"starling.dev/starling/crdt"
@@ -18,9 +18,14 @@ import (
 // fold before a checkpoint is due.
 const checkpointAfter = 10_000
 
+// maxInMemory is how many bytes of objects at rest may be in no checkpoint before one is
+// due, unless those that are in it are four times as many.
+const maxInMemory = 8 << 20
+
 // CheckpointDue reports whether it is worth while to save one.
 func (c *Core) CheckpointDue() bool {
-	return c.journal.since >= checkpointAfter+len(c.engine.objects)
+	j := c.journal
+	return j.since >= checkpointAfter+len(c.engine.objects) || j.state.InMemory() > j.unsaved+max(maxInMemory, j.state.OnDisk()/4)
 }
 
 // CheckpointUseful reports whether a start from a checkpoint taken now would have less to
@@ -30,10 +35,20 @@ func (c *Core) CheckpointUseful() bool { return c.journal.since > 0 }
 // Checkpoint captures the state, to be written while the core goes on. It is to be called
 // between turns, when all that was folded is durable.
 func (c *Core) Checkpoint() *crdt.Checkpoint {
-	c.journal.since = 0
 	j := c.journal
-	return crdt.Capture(j.log, j.state, append(putUint64(j.clock.Last()), putUint64(j.recent.oldest())...))
+	j.since, j.unsaved = 0, j.state.InMemory()
+	return crdt.Capture(j.log, j.state, append(putUint64(j.clock.Last()), putUint64(j.recent.oldest())...), c.notes())
 }
+
+// Settle says that a checkpoint was saved, and where: objects at rest that did not change
+// since it was taken are read from there from now on. The file is the core's then.
+func (c *Core) Settle(saved *crdt.Checkpoint, file crdt.File) error {
+	c.journal.unsaved = 0
+	return c.journal.state.Settle(saved, file)
+}
+
+// Close lets go of the checkpoint that objects at rest are read from. It is the last call.
+func (c *Core) Close() error { return c.journal.state.Close() }
 
 // Resumed reports whether the core started from a checkpoint.
 func (c *Core) Resumed() bool { return c.journal.resumed }
@@ -56,22 +71,42 @@ func (j *journal) resume(rec Recovery) (resumed bool, err error) {
 	if err != nil || file == nil {
 		return false, nil //nolint:nilerr // without it the log is folded
 	}
-	err = j.read(file)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return false, nil //nolint:nilerr // as above
-	}
-	own, err := rec.Since(j.log.Heads(), j.takeStored)
+	err = readable(func() (err error) {
+		if err = j.read(file); err == nil {
+			j.before, err = rec.Since(j.log.Heads(), j.takeStored)
+		}
+		return err
+	})
 	if err != nil {
-		return false, nil //nolint:nilerr // as above
+		return false, file.Close() // the log is folded, as above
 	}
-	j.before = own
 	return true, nil
 }
 
+// readable does what reads objects, and says which one can't be read from its checkpoint
+// any more, if that put an end to it.
+func readable(do func() error) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *crdt.Unreadable:
+			err = r
+		default:
+			panic(r) // none of ours
+		}
+	}()
+	return do()
+}
+
 // read puts a checkpoint's contents into place.
-func (j *journal) read(file io.Reader) error {
-	extra, err := crdt.ReadCheckpoint(file, j.log, j.state)
-	if err != nil {
+func (j *journal) read(file crdt.File) error {
+	var bad error
+	extra, err := crdt.ReadCheckpoint(file, j.log, j.state, func(ref crdt.Ref, text string) {
+		n, err := decodeNote(text)
+		bad = cmp.Or(bad, err)
+		j.noted = append(j.noted, noted{ref, n})
+	})
+	if err := errors.Join(err, bad); err != nil {
 		return err
 	}
 	if len(extra) != 16 {
@@ -88,8 +123,10 @@ func (j *journal) read(file io.Reader) error {
 	for _, actor := range sortedActors(heads) {
 		j.c.replica.moved(actor)
 	}
-	for _, ref := range j.state.Refs() {
-		j.loading[ref] = true
+	for i := range j.noted {
+		if n := &j.noted[i]; n.recent {
+			j.remember(n.ref)
+		}
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package peer
 import (
 	"bytes"
 	"errors"
-	"io"
 	"testing"
 	"time"
 
@@ -11,10 +10,13 @@ import (
 	"starling.dev/starling/crdt"
 )
 
-// startFrom starts the first machine of a cluster anew, from its log and a checkpoint.
-func startFrom(t *testing.T, c *cluster, file []byte, since func(crdt.Heads, func(crdt.Batch) error) (crdt.HighWater, error)) *Core {
-	t.Helper()
-	n := c.cores[0]
+// memory is a file.
+type memory struct{ *bytes.Reader }
+
+func (memory) Close() error { return nil }
+
+// recoveryOf is what the disk of a machine of a cluster holds.
+func recoveryOf(n *node) Recovery {
 	read := func(yield func(crdt.Batch) error) (crdt.HighWater, error) {
 		for _, b := range n.batch {
 			if err := yield(b); err != nil {
@@ -23,20 +25,26 @@ func startFrom(t *testing.T, c *cluster, file []byte, since func(crdt.Heads, fun
 		}
 		return crdt.HighWater{}, nil
 	}
-	if since == nil {
-		since = func(heads crdt.Heads, yield func(crdt.Batch) error) (crdt.HighWater, error) {
-			return read(func(b crdt.Batch) error {
-				if b.Last() <= heads[b.Actor].Seq {
-					return nil
-				}
-				return yield(b)
-			})
-		}
+	since := func(heads crdt.Heads, yield func(crdt.Batch) error) (crdt.HighWater, error) {
+		return read(func(b crdt.Batch) error {
+			if b.Last() <= heads[b.Actor].Seq {
+				return nil
+			}
+			return yield(b)
+		})
 	}
-	core, err := New(n.core.cfg, Recovery{
-		Batches: read, Since: since, Local: map[string][]byte{},
-		Checkpoint: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file)), nil },
-	}, c.now)
+	return Recovery{Batches: read, Since: since, Local: map[string][]byte{}}
+}
+
+// startFrom starts the first machine of a cluster anew, from its log and a checkpoint.
+func startFrom(t *testing.T, c *cluster, file []byte, since func(crdt.Heads, func(crdt.Batch) error) (crdt.HighWater, error)) *Core {
+	t.Helper()
+	rec := recoveryOf(c.cores[0])
+	rec.Checkpoint = func() (crdt.File, error) { return memory{bytes.NewReader(file)}, nil }
+	if since != nil {
+		rec.Since = since
+	}
+	core, err := New(c.cores[0].core.cfg, rec, c.now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"time"
 
@@ -123,7 +122,7 @@ type Recovery struct {
 	// Checkpoint opens what was last written of a [Core.Checkpoint], nil for none, and
 	// Since calls yield for every stored batch that reaches beyond those heads; it fails if
 	// the log holds others. Optional: without them, or in any doubt, Batches is read.
-	Checkpoint func() (io.ReadCloser, error)
+	Checkpoint func() (crdt.File, error)
 	Since      func(heads crdt.Heads, yield func(crdt.Batch) error) (crdt.HighWater, error)
 	// Local holds the private key space.
 	Local map[string][]byte
@@ -158,7 +157,13 @@ func New(cfg Config, rec Recovery, now time.Time) (*Core, error) {
 	if c.journal, err = newJournal(c); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(c.journal.load(rec), c.engine.recover(rec.Local)); err != nil {
+	err = readable(func() error { return errors.Join(c.journal.load(rec), c.engine.recover(rec.Local)) })
+	if errors.As(err, new(*crdt.Unreadable)) {
+		_ = c.Close() // of what was only read
+		rec.Checkpoint = nil
+		return New(cfg, rec, now)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("rebuild from disk: %w", err)
 	}
 	if err := c.voting.load(rec.Local, rec.Sound == nil || rec.Sound()); err != nil {

@@ -18,7 +18,8 @@ type engine struct {
 	objects map[crdt.Ref]*tracked
 	lists   map[string][]*lifecycle.Object // sorted by key; nil when out of date
 	queue   []*tracked
-	kinds   map[string]*Kind // one copy of each, for its objects
+	kinds   map[string]*Kind  // one copy of each, for its objects
+	names   map[string]string // one copy of each
 	wakes   wakeQueue
 	topics  index
 	asked   index                            // machine name -> objects that have the voters asked about it
@@ -45,6 +46,9 @@ type engine struct {
 	effects *effects
 	held    *ledger
 	entries entryCounts
+	// unseen are the objects of which a start only believed notes, in the order of their
+	// keys; those that were looked at since may be among them.
+	unseen []*tracked
 	// unswept: the machine may run what this peer knows nothing of.
 	unswept bool
 	actions map[uint64]*action
@@ -66,6 +70,7 @@ type tracked struct {
 	warm     *warm           // nil while it is at rest
 	waits    bool            // for being dropped, in engine.atHand
 	marked   bool            // to be looked at, in engine.queue
+	unseen   bool            // nobody looked at it since the start, and a note is believed
 	verdict  lifecycle.State // of the last evaluation; "" if nothing was looked at since a change
 	gone     bool            // deleted, and everything taken down
 	executor string          // as it was in that era
@@ -96,7 +101,7 @@ type try struct {
 func newEngine(c *Core) *engine {
 	return &engine{
 		c: c, objects: map[crdt.Ref]*tracked{}, lists: map[string][]*lifecycle.Object{},
-		kinds: map[string]*Kind{}, topics: index{}, asked: index{}, placed: index{}, usage: map[string]lifecycle.Reservation{},
+		kinds: map[string]*Kind{}, names: map[string]string{}, topics: index{}, asked: index{}, placed: index{}, usage: map[string]lifecycle.Reservation{},
 		own: map[string]ownKind{}, reg: register(c.cfg.Kinds, nil, api.Builtin(), nil),
 		children: index{}, moved: map[crdt.Ref][4]string{}, members: map[string]string{}, health: map[string]map[string]loops.Health{},
 		feed: feed{base: c.cfg.Seed >> 2}, effects: newEffects(), held: newLedger(), entries: entryCounts{}, actions: map[uint64]*action{},
@@ -166,18 +171,11 @@ func (e *engine) refresh(t *tracked) {
 
 // account keeps what is placed and reserved on each machine up to date.
 func (e *engine) account(t *tracked) {
-	machine := ""
-	if t.life != 0 && !t.gone {
-		m, _ := t.snap().Field("status.machine")
-		machine = unquote(m)
-	}
+	machine, now := e.placement(t)
 	if machine != t.placed {
+		machine = e.one(machine)
 		e.placed.remove(t.placed, t)
 		e.placed.add(machine, t)
-	}
-	var now lifecycle.Reservation
-	if machine != "" && t.kind.Reservation != nil {
-		now = t.kind.Reservation(t.snap().Fields)
 	}
 	e.usage[t.placed] = e.usage[t.placed].Sub(t.reserved)
 	e.usage[machine] = e.usage[machine].Add(now)
@@ -185,6 +183,18 @@ func (e *engine) account(t *tracked) {
 		e.wakeTopic(kindTopic("Pod"))
 	}
 	t.placed, t.reserved = machine, now
+}
+
+// placement is where an object is placed, and what it reserves there.
+func (e *engine) placement(t *tracked) (machine string, r lifecycle.Reservation) {
+	if t.life == 0 || t.gone {
+		return "", r
+	}
+	m, _ := t.snap().Field("status.machine")
+	if machine = unquote(m); machine != "" && t.kind.Reservation != nil {
+		r = t.kind.Reservation(t.snap().Fields)
+	}
+	return machine, r
 }
 
 // mark puts an object into the queue of this turn.
@@ -208,6 +218,9 @@ func (e *engine) wakeTopic(topic string) { e.wakeIndex(e.topics, topic) }
 
 func (e *engine) wakeIndex(ix index, topic string) {
 	for _, t := range ix.sorted(topic) {
+		if t.unseen {
+			continue // it will be looked at
+		}
 		for _, try := range t.tries {
 			try.woken = true
 		}
@@ -229,7 +242,9 @@ func (e *engine) memberChanged(name string) {
 func (e *engine) clusterChanged() {
 	e.eligible, e.routes = nil, nil
 	for _, t := range e.objects {
-		t.warm = nil // the names of machines in it may be others
+		if t.warm = nil; t.unseen { // the names of machines in it may be others
+			continue
+		}
 		e.refresh(t)
 		e.mark(t.ref)
 	}
@@ -240,7 +255,7 @@ func (e *engine) clusterChanged() {
 // be another now.
 func (e *engine) markUnsettled() {
 	for ref, t := range e.objects {
-		if t.life != 0 && t.verdict != lifecycle.Converged {
+		if t.life != 0 && !t.unseen && t.verdict != lifecycle.Converged {
 			e.mark(ref)
 		}
 	}
@@ -308,7 +323,9 @@ func (e *engine) settle() {
 	e.ensureSelf()
 	e.ask()
 	e.registered()
-	e.c.out.Looked = e.c.out.Looked || len(e.queue) > 0
+	if e.c.out.Looked = e.c.out.Looked || len(e.queue) > 0; len(e.queue) == 0 {
+		e.look()
+	}
 	rounds := map[*tracked]int{}
 	for looked := 0; (len(e.queue) > 0 || e.stale) && looked < maxLooked; looked++ {
 		if e.registered(); len(e.queue) == 0 {
@@ -332,7 +349,7 @@ func (e *engine) nextWake() time.Time {
 	if len(e.queue) > 0 {
 		return e.c.now
 	}
-	return earliest(e.wakes.next(), e.nextAsk())
+	return earliest(e.wakes.next(), e.nextAsk(), e.nextLook())
 }
 
 // ensureSelf creates the object that describes this machine, once the log is known

@@ -13,6 +13,7 @@ import (
 // evaluate looks at one object: where each of its steps stands, and what this peer
 // must start, stop or decide.
 func (e *engine) evaluate(t *tracked) {
+	e.seen(t)
 	e.undoForeignLives(t)
 	e.reap(t)
 	e.settleDeclarations(t)
@@ -86,6 +87,7 @@ func (e *engine) leave(t *tracked) {
 // setGone notes that an object is over, or that another life of its name began.
 func (e *engine) setGone(t *tracked, gone bool) {
 	t.gone = gone
+	e.c.out.Looked = true // whoever follows the state may have been told otherwise
 	e.wakeParent(t)
 	e.account(t) // what is gone reserves nothing
 	delete(e.health, t.snap().ID)
@@ -186,7 +188,7 @@ func (e *engine) machineOf(ref crdt.Ref, snap *lifecycle.Object) string {
 // noteQueued remembers since when each step is due.
 func (e *engine) noteQueued(t *tracked) {
 	for _, s := range e.eval.Steps {
-		if s.State == lifecycle.StateDone || s.State == lifecycle.StateIdle {
+		if s.State == lifecycle.StateDone || s.State == lifecycle.StateIdle || s.State == lifecycle.StateSkipped {
 			delete(t.queued, s.Step)
 		} else if _, ok := t.queued[s.Step]; !ok && !s.Target {
 			put(&t.queued, s.Step, e.c.now)

@@ -56,6 +56,15 @@ func (r *recent) note(c *Core, ch crdt.Change) {
 	}
 }
 
+// objects are those whose results are among the latest.
+func (r *recent) objects() map[crdt.Ref]bool {
+	objects := map[crdt.Ref]bool{}
+	for _, h := range r.list {
+		objects[crdt.Ref(h.Key)] = true
+	}
+	return objects
+}
+
 // Events returns the results of steps that this peer came to know after the one with
 // the number, oldest first by their clocks, and the latest number.
 func (c *Core) Events(after uint64) (list []Happened, latest uint64) {

@@ -52,8 +52,13 @@ type journal struct {
 	recall uint64
 	// since counts the changes that were folded since the last checkpoint.
 	since int
-	// loading collects the objects that were folded while the disk is read; nil later.
+	// unsaved is how many bytes of objects at rest the last checkpoint, which may have failed
+	// or be under way, was to take out of memory.
+	unsaved int
+	// loading collects the objects that were folded while the disk is read, and noted those
+	// that came with a checkpoint; nil later.
 	loading map[crdt.Ref]bool
+	noted   []noted
 }
 
 func newJournal(c *Core) (*journal, error) {
@@ -67,7 +72,7 @@ func (j *journal) clear() (err error) {
 		return err
 	}
 	j.state, err = j.newState()
-	j.loading, j.recent, j.since = map[crdt.Ref]bool{}, recent{}, 0
+	j.loading, j.noted, j.recent, j.since = map[crdt.Ref]bool{}, nil, recent{}, 0
 	return err
 }
 
@@ -80,7 +85,8 @@ func (j *journal) newState() (*crdt.State, error) {
 	})
 }
 
-// load folds what the disk holds. The engine looks at each object once, at the end.
+// load folds what the disk holds. The engine looks at each object once, at the end, or
+// believes what a checkpoint says of it.
 func (j *journal) load(rec Recovery) (err error) {
 	if b := rec.Local[keyClock]; len(b) == 8 {
 		j.clock.Observe(getUint64(b))
@@ -98,15 +104,27 @@ func (j *journal) load(rec Recovery) (err error) {
 		j.c.replica.forget()
 		j.before, err = rec.Batches(j.takeStored)
 	}
-	refs := sortRefs(j.loading)
-	j.loading = nil
-	for _, ref := range refs {
-		if j.resumed {
-			j.remember(ref)
-		}
-		j.c.engine.changed(ref)
-	}
+	j.begin()
 	return err
+}
+
+// begin has the engine know all objects.
+func (j *journal) begin() {
+	e, looked, list := j.c.engine, j.loading, j.noted
+	j.loading, j.noted = nil, nil
+	for i := range list {
+		if n := &list[i]; !e.believable(n) {
+			looked[n.ref] = true
+		}
+	}
+	for _, ref := range sortRefs(looked) {
+		e.changed(ref)
+	}
+	for i := range list {
+		if n := &list[i]; !looked[n.ref] {
+			e.believe(n)
+		}
+	}
 }
 
 // takeStored takes a batch that is on the disk.

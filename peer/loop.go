@@ -123,6 +123,11 @@ func (l *Loop) Run(ctx context.Context) error {
 			l.fail(asError(err))
 			continue
 		}
+		if errors.As(err, new(*crdt.Unreadable)) {
+			l.cfg.Logger.Warn("the checkpoint can't be read any more; the log is folded anew", "error", err)
+			l.fail(asError(err))
+			continue
+		}
 		l.cfg.Logger.Error("nothing can be written", "error", err, "again", reopenAfter)
 		l.setDown(err)
 		l.fail(asError(err))
@@ -135,34 +140,6 @@ func (l *Loop) Run(ctx context.Context) error {
 
 // errRebuild ends a core that has to be built anew from the disk.
 var errRebuild = errors.New("the core is rebuilt")
-
-func (l *Loop) setDown(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.down = err
-}
-
-func (l *Loop) opened(disk Disk) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.down, l.disk = nil, disk
-}
-
-func (l *Loop) saved(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.unsaved = err
-}
-
-// Unsaved is why the last commit failed, until one succeeds; nil while all is well.
-func (l *Loop) Unsaved() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.down != nil {
-		return l.down
-	}
-	return l.unsaved
-}
 
 // Turned returns a channel that is closed at the end of the next turn that wrote
 // something or looked at an object: whoever follows the state reads it again then.
@@ -193,7 +170,12 @@ func (l *Loop) fail(err *api.Error) {
 func (l *Loop) drive(ctx context.Context, core *Core, disk Disk) error {
 	d := &driver{l: l, core: core, disk: disk, cancels: map[uint64]context.CancelFunc{}, stepped: true}
 	defer l.version.Add(1)
+	defer func() { _ = core.Close() }() // of what was only read
 	defer d.stop()
+	return readable(func() error { return d.run(ctx) })
+}
+
+func (d *driver) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -211,7 +193,7 @@ func (l *Loop) drive(ctx context.Context, core *Core, disk Disk) error {
 			return ctx.Err()
 		case <-timer.C:
 			d.step(Tick{})
-		case e := <-l.events:
+		case e := <-d.l.events:
 			d.take(e)
 			d.drain()
 		}
@@ -326,7 +308,7 @@ func (d *driver) turn(ctx context.Context) error {
 	if r.Rebuild {
 		return errRebuild
 	}
-	d.saveIfDue()
+	d.saveIfDue(ctx)
 	return nil
 }
 

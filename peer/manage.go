@@ -25,6 +25,7 @@ func (e *engine) relate(t *tracked) {
 		parent = t.snap().Fields.String(parentObject)
 	}
 	if parent != t.parent {
+		parent = e.one(parent)
 		e.children.remove(t.parent, t)
 		e.children.add(parent, t)
 		t.parent = parent

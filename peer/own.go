@@ -172,7 +172,9 @@ func (e *engine) recompose(name string) {
 		if t.kind = e.kinds[name]; own {
 			t.warm = nil // its defaults may be others now
 		}
-		e.mark(t.ref)
+		if !t.unseen {
+			e.mark(t.ref)
+		}
 	}
 	e.sortQueue()
 	if !own {

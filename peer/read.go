@@ -202,7 +202,7 @@ func (c *Core) Figures() map[string]int64 {
 		"effects": int64(len(c.engine.effects.byID)), "actors": int64(len(c.journal.log.Heads())),
 		"connected": int64(len(c.members.connected())), "pending_writes": int64(len(c.writes.pending)),
 		"entries": int64(c.journal.entries()), "waiting_wakes": int64(len(c.engine.wakes.h)),
-		"voters": int64(len(c.voting.machines())),
+		"voters": int64(len(c.voting.machines())), "unseen": int64(len(c.engine.unseen)), "queued": int64(len(c.engine.queue)),
 	}
 }
 

@@ -33,7 +33,7 @@ func (e *engine) routed(o *lifecycle.Object) [4]string {
 func (e *engine) reroute(t *tracked, now [4]string) {
 	if t.ref.Kind == "Machine" {
 		for ref, pod := range e.objects {
-			if ref.Kind == "Pod" {
+			if ref.Kind == "Pod" && !pod.unseen {
 				e.noteRouted(pod, e.routed(pod.snap()))
 			}
 		}

@@ -72,7 +72,7 @@ func (e *engine) memberTopic(machine string) string {
 	topic, ok := e.members[machine]
 	if !ok {
 		topic = "member/" + machine
-		e.members[machine] = topic
+		e.members[topic[len("member/"):]] = topic
 	}
 	return topic
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 
@@ -212,12 +211,20 @@ func (d *Disk) Batches(yield func(crdt.Batch) error) (crdt.HighWater, error) {
 }
 
 // Checkpoint opens the checkpoint.
-func (d *Disk) Checkpoint() (io.ReadCloser, error) {
+func (d *Disk) Checkpoint() (crdt.File, error) {
 	if d.checkpoint == nil {
 		return nil, nil
 	}
-	return io.NopCloser(bytes.NewReader(d.checkpoint)), nil
+	return openFile(d.checkpoint), nil
 }
+
+// file is one that was written.
+type file struct{ *bytes.Reader }
+
+func openFile(content []byte) file { return file{bytes.NewReader(content)} }
+
+// Close lets go of nothing.
+func (file) Close() error { return nil }
 
 // errBehind is what a log says to a checkpoint that it does not go on from.
 var errBehind = errors.New("the log does not hold what the checkpoint was made of")

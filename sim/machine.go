@@ -165,12 +165,15 @@ func (m *machine) open() error {
 // save puts a checkpoint on the disk. Some are damaged there.
 func (m *machine) save() {
 	var file bytes.Buffer
-	checkpoint := m.core.Checkpoint()
-	file.Grow(int(checkpoint.Size()))
-	if err := checkpoint.Write(&file); err != nil {
+	c := m.core.Checkpoint()
+	file.Grow(int(c.Size()))
+	if err := c.Write(&file); err != nil {
 		m.w.fail(2, "%s can't write a checkpoint: %v", m.name, err)
 	}
 	m.disk.checkpoint = file.Bytes()
+	if err := m.core.Settle(c, openFile(bytes.Clone(file.Bytes()))); err != nil {
+		m.w.fail(2, "%s can't go on with a checkpoint: %v", m.name, err)
+	}
 	if r := m.w.random.rest; r.chance(0.1) {
 		m.disk.checkpoint = m.disk.checkpoint[:r.IntN(file.Len())]
 	} else if r.chance(0.1) {

@@ -23,22 +23,27 @@ const (
 	checkpointNew = "checkpoint.new"
 )
 
-// SaveCheckpoint replaces the checkpoint by what write writes, about size bytes. It is
-// there as a whole or not at all. It may run beside commits.
-func (s *Store) SaveCheckpoint(size int64, write func(io.Writer) error) error {
+// SaveCheckpoint replaces the checkpoint by what write writes, about size bytes, and opens
+// it. It is there as a whole or not at all. It may run beside commits.
+func (s *Store) SaveCheckpoint(size int64, write func(io.Writer) error) (crdt.File, error) {
 	s.saving.Lock()
 	defer s.saving.Unlock()
 	if err := s.roomFor(size); err != nil {
-		return err
+		return nil, err
 	}
 	path := filepath.Join(s.space.dir, checkpointNew)
 	if err := streamSynced(path, write); err != nil {
-		return errors.Join(fmt.Errorf("save a checkpoint: %w", err), os.Remove(path))
+		return nil, errors.Join(fmt.Errorf("save a checkpoint: %w", err), os.Remove(path))
 	}
-	if err := os.Rename(path, filepath.Join(s.space.dir, checkpointName)); err != nil {
-		return fmt.Errorf("save a checkpoint: %w", err)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the checkpoint: %w", err)
 	}
-	return syncDir(s.space.dir)
+	err = errors.Join(os.Rename(path, filepath.Join(s.space.dir, checkpointName)), syncDir(s.space.dir))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("save a checkpoint: %w", err), f.Close())
+	}
+	return f, nil
 }
 
 // roomFor keeps checkpoints from taking the room that commits need.
@@ -74,7 +79,7 @@ func streamSynced(path string, write func(io.Writer) error) error {
 
 // Checkpoint opens the checkpoint; nil if there is none, or if the database is not known
 // to hold all that it ever held.
-func (s *Store) Checkpoint() (io.ReadCloser, error) {
+func (s *Store) Checkpoint() (crdt.File, error) {
 	if s.verdict.State != Clean || s.metaErr != nil {
 		return nil, nil
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,12 +12,20 @@ import (
 	"starling.dev/starling/store/storetest"
 )
 
-// saveText saves a checkpoint that holds a text.
+// saveText saves a checkpoint that holds a text, and reads it back.
 func saveText(s *Store, text string) error {
-	return s.SaveCheckpoint(int64(len(text)), func(w io.Writer) error {
+	f, err := s.SaveCheckpoint(int64(len(text)), func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	data, err := io.ReadAll(f)
+	if string(data) != text {
+		err = errors.Join(err, fmt.Errorf("what was saved reads %q", data))
+	}
+	return errors.Join(err, f.Close())
 }
 
 // checkpointOf reads the checkpoint; "" for none.
@@ -49,7 +58,7 @@ func TestCheckpointIsReplacedAsAWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := errors.New("broken off")
-	err := s.SaveCheckpoint(9, func(w io.Writer) error {
+	_, err := s.SaveCheckpoint(9, func(w io.Writer) error {
 		_, err := io.WriteString(w, "half of")
 		return errors.Join(err, broken)
 	})

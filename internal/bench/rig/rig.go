@@ -164,7 +164,7 @@ type disk struct{ store *store.Store }
 
 func (d disk) Commit(c crdt.Commit) error { return d.store.Commit(c) }
 
-func (d disk) SaveCheckpoint(size int64, write func(io.Writer) error) error {
+func (d disk) SaveCheckpoint(size int64, write func(io.Writer) error) (crdt.File, error) {
 	return d.store.SaveCheckpoint(size, write)
 }
 

@@ -87,15 +87,20 @@ func (r *Rig) Connect(book map[crdt.MachineID]*gossip.Transport) {
 	t.SetPeers(ids)
 }
 
-// AtRest tells the rig that all other machines are there, and waits until no
-// action runs any more.
+// unfinished counts what is still to be looked at, or done.
+func unfinished(figures map[string]int64) int64 {
+	return figures["actions"] + figures["unseen"] + figures["queued"]
+}
+
+// AtRest tells the rig that all other machines are there, and waits until every object was
+// looked at and no action runs any more.
 func (r *Rig) AtRest(ctx context.Context) error {
 	for n := 1; n <= r.cfg.Machines; n++ {
 		r.Loop.Post(ctx, peer.Membership{Machine: MachineID(MachineName(n)), Alive: true})
 	}
 	for {
 		pending := int64(0)
-		err := r.Loop.Query(ctx, func(c *peer.Core) { pending = c.Figures()["actions"] })
+		err := r.Loop.Query(ctx, func(c *peer.Core) { pending = unfinished(c.Figures()) })
 		if err != nil || pending == 0 {
 			return err
 		}
