@@ -65,6 +65,8 @@ var kindFields = []Field{
 		Doc: "How long one attempt may take."},
 	{Path: "spec.steps.*.every", Type: TypeDuration, Unit: "seconds",
 		Doc: "Has the loop called again in this interval, though nothing that the step reads changed; at least 1s."},
+	{Path: "spec.steps.*.entries", Type: TypeInt, Computed: "60",
+		Doc: "How many entries the loop may write about one object at once; after that it earns one more every 2 s. At least 2, at most 600. Of several steps of one loop the greatest counts."},
 	{Path: "spec.steps.*.undo", Type: TypeBool, Default: "false",
 		Doc: "Whether the loop is called to take the step back, on the way down."},
 

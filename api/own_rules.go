@@ -114,6 +114,7 @@ func ownStepRules(f Fields, at string, add addFunc) {
 		add(at+".loop", "%q is a loop of the peer itself; choose another name", loop)
 	}
 	durationRange(f, at+".every", minEvery, maxGrace, add)
+	entriesRange(f, at+".entries", add)
 	foreignOutputs(f, at+".outputs", "", loop, add)
 	foreignClaims(f, at+".claims", add)
 }

@@ -107,6 +107,7 @@ func drawFields(t *rapid.T, k Kind) Fields {
 	case "Step":
 		f["spec.kind"], f["spec.loop"], f["spec.step"] = Str("Pod"), Str("audit"), Str("check")
 		f["spec.outputs"], f["spec.claims"] = List("status.loops.audit"), List("nftables:table/audit")
+		f["spec.entries"], f["spec.by"], f["spec.notBy"] = Int(rapid.IntRange(2, 600).Draw(t, "entries")), List("user:*", "loop:pinned"), List("user:bob")
 		delete(f, "spec.where")
 	case "PinnedDeployment":
 		fitTogether(t, f, "spec.next")

@@ -87,6 +87,12 @@ var stepKind = Kind{
 			Doc: "How long one attempt may take."},
 		{Path: "spec.every", Type: TypeDuration, Unit: "seconds",
 			Doc: "Has the loop called again in this interval, though nothing that the step reads changed, to look at what no field tells; at least 1s. Nothing is written where the answer is the same."},
+		{Path: "spec.entries", Type: TypeInt, Computed: "60",
+			Doc: "How many entries the loop may write about one object at once; after that it earns one more every 2 s. At least 2, at most 600. Of several Steps of one loop that hook into one kind the greatest counts."},
+		{Path: "spec.by", Type: TypeStrings,
+			Doc: "Authors whose edits call the step, as in user:alice, 'user:*' or loop:pinned. It is given the spec as one of them last left it; what others edit neither calls it nor reaches it, and objects that none of them ever edited are passed over. Without it, everybody's."},
+		{Path: "spec.notBy", Type: TypeStrings,
+			Doc: "Authors whose edits do not call the step, though spec.by names them or is left out."},
 		{Path: "spec.undo", Type: TypeBool, Default: "false",
 			Doc: "Whether the loop is called to take the step back, on the way down."},
 		{Path: "spec.where", Type: TypeString, Computed: "machine for pods and machines, executor for the others", Enum: []string{WhereMachine, WhereExecutor},
@@ -123,8 +129,26 @@ func stepRules(f Fields, add addFunc) {
 		add("spec.where", "a %s has no machine; write executor, or leave it out", kind)
 	}
 	durationRange(f, "spec.every", minEvery, maxGrace, add)
+	entriesRange(f, "spec.entries", add)
+	for _, path := range []string{"spec.by", "spec.notBy"} {
+		for _, pattern := range f.Strings(path) {
+			if err := checkAuthor(pattern); err != nil {
+				add(path, "%v", err)
+			}
+		}
+	}
 	foreignOutputs(f, "spec.outputs", f.String("spec.kind"), loop, add)
 	foreignClaims(f, "spec.claims", add)
+}
+
+// The bounds of a loop's entry budget: a run writes two entries, and each goes to the disk
+// of every machine.
+const minEntries, maxEntries = 2, 600
+
+func entriesRange(f Fields, path string, add addFunc) {
+	if n := f.Int(path); f.Has(path) && (n < minEntries || n > maxEntries) {
+		add(path, "%d is not between %d and %d", n, minEntries, maxEntries)
+	}
 }
 
 // builtinLoop reports whether a loop of the peer itself has the name.

@@ -19,6 +19,8 @@ type HookedSpec struct {
 	Outputs, Claims      []string
 	Children             string
 	Timeout, Every       time.Duration
+	Entries              int64
+	Authors              Authors
 	Undo                 bool
 	Where                string
 	Existing             string
@@ -38,6 +40,7 @@ func DecodeStep(f Fields) (HookedStep, error) {
 			Requires: r.strings("spec.requires"), RequiredBy: r.strings("spec.requiredBy"),
 			Reads: r.strings("spec.reads"), Consults: r.strings("spec.consults"), Children: r.str("spec.children"), Outputs: r.strings("spec.outputs"), Claims: r.strings("spec.claims"),
 			Timeout: r.duration("spec.timeout"), Every: r.duration("spec.every"), Undo: r.bool("spec.undo"),
+			Entries: r.int("spec.entries"), Authors: Authors{By: r.strings("spec.by"), NotBy: r.strings("spec.notBy")},
 			Where: r.str("spec.where"), Existing: r.str("spec.existing"),
 		},
 		Lifecycle: r.lifecycle(),

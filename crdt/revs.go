@@ -188,6 +188,19 @@ func (o *Object) HeadsAt(stamp uint64) []ID {
 	return (&Object{heads: heads}).Heads()
 }
 
+// HeadsBy returns the latest revs by some authors, those that none of them built on: the
+// input of SpecAt for the spec as they left it. There are none if none of them ever edited
+// the object.
+func (o *Object) HeadsBy(selects func(author string) bool) []ID {
+	var heads []*node
+	for _, n := range o.nodes {
+		if n.counts() && n.is(traitRev) && selects(n.author) {
+			heads = advance(heads, n)
+		}
+	}
+	return (&Object{heads: heads}).Heads()
+}
+
 // String prints the name for people.
 func (r Ref) String() string {
 	if r.Namespace == "" {

@@ -105,3 +105,24 @@ func TestConcurrentHeadsNameTheMerge(t *testing.T) {
 		t.Errorf("a deleted object is at %q, which resolves to %v, %v", o.Current(), ids, err)
 	}
 }
+
+// The latest revs by some authors are those that none of them built on, whoever else did.
+func TestHeadsByAuthors(t *testing.T) {
+	s := newScene(t)
+	s.create("c", 10, "user:alice")
+	s.add("x", 20, "user:alice", "c", "c", set("spec.a", "2"))
+	s.add("y", 30, "user:bob", "c", "c", set("spec.b", "2"))
+	s.add("m", 40, "user:carol", "c", "x y", set("spec.c", "2"))
+	o, _ := s.fold(rules()).Object(web)
+	for authors, want := range map[string][]string{
+		"user:alice": {"x"}, "user:bob": {"y"}, "user:carol": {"m"}, "user:alice user:bob": {"x", "y"}, "user:bob user:carol": {"m"}, "user:dave": nil,
+	} {
+		var got []string
+		for _, id := range o.HeadsBy(func(author string) bool { return slices.Contains(strings.Fields(authors), author) }) {
+			got = append(got, s.name(id))
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("the heads by %s are %v, want %v", authors, got, want)
+		}
+	}
+}

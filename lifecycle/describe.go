@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -19,6 +20,8 @@ type Description struct {
 	Feedback []FeedbackEdge
 	Claims   []Claim
 	Goals    []string
+	// Budgets are those of loops that declare one.
+	Budgets []Budget
 	// Longest is the chain with the most steps, each of which waits for the one before;
 	// LongestTimeout is how long it may take if every step takes all of its time.
 	Longest        []string
@@ -37,6 +40,13 @@ type NodeDescription struct {
 	Reads, Consults, Outputs []string
 	Timeout                  time.Duration
 	Children                 string // the kind of the objects that it owns
+	Authors                  api.Authors
+}
+
+// Budget is a loop's own entry budget.
+type Budget struct {
+	Loop    string
+	Entries int
 }
 
 // Edge says that one node waits for another, and why: "requires", "wants", "is after",
@@ -78,6 +88,11 @@ func (g *Graph) Describe() Description {
 			}
 		}
 	}
+	for _, loop := range slices.Sorted(maps.Keys(g.budgets)) {
+		if n := g.budgets[loop]; n > 0 {
+			d.Budgets = append(d.Budgets, Budget{loop, n})
+		}
+	}
 	d.Longest, d.LongestTimeout = g.longest()
 	return d
 }
@@ -90,6 +105,7 @@ func (n *node) describe() NodeDescription {
 	return NodeDescription{
 		Name: n.name, Goal: n.goal(), Loop: n.loop, Where: s.Where, Acts: n.acts(), Undoes: s.Undo != nil,
 		Reads: slices.Clone(s.Reads), Consults: slices.Clone(s.Consults), Outputs: slices.Clone(s.Outputs), Timeout: s.Timeout, Children: s.Children,
+		Authors: s.Authors,
 	}
 }
 

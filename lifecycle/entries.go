@@ -49,14 +49,19 @@ func (g *Graph) Budget(loop string) int {
 	return DefaultEntries
 }
 
+// earned is when the step's loop may write about the object, and its budget.
+func (v *evaluator) earned(n *node) (until time.Time, budget int) {
+	if v.env.Entries == nil {
+		return until, 0
+	}
+	budget = v.g.Budget(n.loop)
+	return v.env.Entries(n.loop).Until(budget), budget
+}
+
 // overdrawn: the loop has written so much about the object that the step waits. What is
 // taken back never does.
 func (v *evaluator) overdrawn(n *node, s *StepState) bool {
-	if v.env.Entries == nil {
-		return false
-	}
-	budget := v.g.Budget(n.loop)
-	until := v.env.Entries(n.loop).Until(budget)
+	until, budget := v.earned(n)
 	if !v.env.Now.Before(until) {
 		return false
 	}

@@ -30,6 +30,8 @@ type Graph struct {
 	reads readTree
 	// readers counts who reads: the steps, and what tells generations apart.
 	readers int
+	// listens holds the readers of steps that select authors.
+	listens set
 	claims  []Claim
 	budgets map[string]int // of entries, by loop, where one declares its own
 }
@@ -248,6 +250,12 @@ func (g *Graph) declareReads() error {
 		}
 		if readers > maxNodes {
 			break
+		}
+		if !n.step.Authors.Any() {
+			g.listens.add(n.at)
+			if n.generation != 0 {
+				g.listens.add(n.generation)
+			}
 		}
 		for _, r := range n.step.Reads {
 			g.reads.add(r, n.at)

@@ -14,6 +14,9 @@ type Object struct {
 	Rev uint64
 	// Fields holds every field below "spec." and "lifecycle.", defaults filled in.
 	Fields api.Fields
+	// Left holds, by step, the fields as the authors that the step listens to left them, for
+	// steps that select authors; none where no such author ever edited the object.
+	Left map[string]api.Fields
 	// Derived holds what the kind computes from other objects, for steps to read.
 	Derived api.Fields
 	// Results holds each step's register by the step's name.

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"reflect"
@@ -107,11 +108,16 @@ type keptHash struct {
 	sum   [32]byte
 }
 
+// compare orders by path and value. Steps that listen to other authors may read one path with
+// one value, and have to be told apart.
 func (f *readField) compare(o *readField) int {
 	if c := strings.Compare(f.path, o.path); c != 0 {
 		return c
 	}
-	return strings.Compare(f.value, o.value)
+	if c := strings.Compare(f.value, o.value); c != 0 {
+		return c
+	}
+	return cmp.Compare(f.readers, o.readers)
 }
 
 func (f readField) comparePath(path string) int { return strings.Compare(f.path, path) }
@@ -140,11 +146,59 @@ func (m *Memo) read(g *Graph, o *Object) {
 	}
 	m.sort(m.rest)
 	m.resolve(m.rest)
+	if g.listens != 0 {
+		m.rest = g.appendLeft(m.rest, o)
+		m.sort(m.rest)
+	}
 	next := merge(slices.Grow(m.spare[:0], len(m.base)+len(m.rest)), m.base, m.rest)
 	if m.kept != 0 {
 		m.kept &^= differing(m.all, next)
 	}
 	m.all, m.spare = next, m.all
+}
+
+// readersOf finds who reads a field as it is: of the spec, not those who read it as some
+// authors left it.
+func (g *Graph) readersOf(path string) set {
+	readers := g.reads.readers(path)
+	if g.listens != 0 && api.Below(path, "spec") {
+		readers &^= g.listens
+	}
+	return readers
+}
+
+// appendLeft appends what steps that select authors read of the spec.
+func (g *Graph) appendLeft(list []readField, o *Object) []readField {
+	for _, n := range g.nodes {
+		if !g.listens.has(n.at) {
+			continue
+		}
+		var own set
+		own.add(n.at)
+		if n.generation != 0 {
+			own.add(n.generation)
+		}
+		for path, value := range o.Left[n.name] {
+			if readers := g.reads.readers(path) & own; readers != 0 && api.Below(path, "spec") {
+				list = append(list, readField{path, value, readers})
+			}
+		}
+	}
+	return list
+}
+
+// Listening names the steps that select authors, and whom.
+func (g *Graph) Listening() map[string]api.Authors {
+	var all map[string]api.Authors
+	for _, n := range g.nodes {
+		if g.listens.has(n.at) {
+			if all == nil {
+				all = map[string]api.Authors{}
+			}
+			all[n.name] = n.step.Authors
+		}
+	}
+	return all
 }
 
 // sorted lists fields with their readers, by path. Most are as they were before, so that
@@ -164,7 +218,7 @@ func (m *Memo) sorted(fields api.Fields) []readField {
 	known := list
 	for path, value := range fields {
 		if _, found := slices.BinarySearchFunc(known, path, readField.comparePath); !found {
-			list = append(list, readField{path, value, m.graph.reads.readers(path)})
+			list = append(list, readField{path, value, m.graph.readersOf(path)})
 		}
 	}
 	m.sort(list)

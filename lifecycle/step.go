@@ -53,6 +53,10 @@ type Step struct {
 	// Reads are the field paths (prefixes; "*" for one map key) that the step's
 	// success depends on: a change makes it dirty.
 	Reads []string
+	// Authors selects whose edits of the spec call the step: it reads the spec as one of
+	// them last left it, so that edits by others neither reach it nor make it dirty, and an
+	// object that none of them ever edited does not concern it. The zero value: everybody.
+	Authors api.Authors
 	// Consults wake the step while it is blocked or failed: kinds ("Machine"),
 	// "members", or field paths.
 	Consults []string

@@ -37,7 +37,13 @@ func (v *evaluator) skipped(n *node) bool {
 
 // concerns reports whether the step is for the object at all.
 func (n *node) concerns(o *Object) bool {
-	return n.step == nil || len(n.step.If) == 0 || slices.ContainsFunc(n.step.If, o.Fields.Has)
+	if n.step == nil {
+		return true
+	}
+	if _, edited := o.Left[n.name]; !edited && !n.step.Authors.Any() {
+		return false
+	}
+	return len(n.step.If) == 0 || slices.ContainsFunc(n.step.If, o.Fields.Has)
 }
 
 // Concerns reports whether a step or target is for the object at all.
@@ -188,12 +194,16 @@ func (v *evaluator) judge(n *node, s *StepState) {
 }
 
 // lookAgain does a step once more whose interval is over. The step counts as done: what
-// comes of it is another result, or the same.
+// comes of it is another result, or the same. A loop whose entry budget is spent looks later.
 func (v *evaluator) lookAgain(n *node, s *StepState, reads [32]byte) {
 	if n.step.Every == 0 || v.env.Looked == nil || s.Machine != v.env.Self {
 		return
 	}
-	if due := v.env.Looked(n.name).Add(n.step.Every); v.env.Now.Before(due) {
+	due := v.env.Looked(n.name).Add(n.step.Every)
+	if until, _ := v.earned(n); due.Before(until) {
+		due = until
+	}
+	if v.env.Now.Before(due) {
 		v.wake(due)
 		return
 	}

@@ -51,6 +51,14 @@ func (d Description) prove(b *strings.Builder) {
 	for _, f := range d.Feedback {
 		fmt.Fprintf(b, "  Feedback: %s reads %s of %s, at most %d times in one generation, then with backoff.\n", f.Reader, f.Path, f.Writer, f.Budget)
 	}
+	for _, own := range d.Budgets {
+		fmt.Fprintf(b, "  Entries: loop %s writes at most %d about one object at once, then one each %s; others %d.\n", own.Loop, own.Entries, EntryEvery, DefaultEntries)
+	}
+	for _, n := range d.Nodes {
+		if !n.Authors.Any() {
+			fmt.Fprintf(b, "  Authors: %s is called by edits of %s.\n", n.Name, n.Authors)
+		}
+	}
 	b.WriteString("  Owners, one each:\n")
 	for _, n := range d.Nodes {
 		for _, path := range n.Outputs {

@@ -54,6 +54,12 @@ type Step struct {
 	// Every has Do called again in this interval, though nothing that it reads changed, to
 	// look at what no field tells: a load, a queue. Zero for never.
 	Every time.Duration
+	// Entries is how many entries the loop may write about one object at once; zero for 60.
+	// Of several steps the greatest counts.
+	Entries int64
+	// By and NotBy select whose edits call the step, as "user:*": it is given the spec as one
+	// of those authors last left it, and passes over objects that none of them edited.
+	By, NotBy []string
 	// OnExecutor: the step is done by the peer that hashing gives the object, instead of
 	// the one of the object's machine.
 	OnExecutor bool
@@ -200,6 +206,7 @@ func declare(l Loop) *apiv1.AttachRequest {
 		d := &apiv1.LoopStep{
 			Name: s.Name, Kind: s.Kind, After: s.After, Before: s.Before, Requires: s.Requires, RequiredBy: s.RequiredBy, Wants: s.Wants, WantedBy: s.WantedBy,
 			Reads: s.Reads, Outputs: s.Outputs, Claims: s.Claims, Consults: s.Consults, Children: s.Children, TimeoutMs: s.Timeout.Milliseconds(), EveryMs: s.Every.Milliseconds(), Undo: s.Undo != nil,
+			Entries: s.Entries, By: s.By, NotBy: s.NotBy,
 		}
 		if s.OnExecutor {
 			d.Where = api.WhereExecutor

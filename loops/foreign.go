@@ -32,7 +32,9 @@ type Hook struct {
 	Kind   string
 	Loop   string
 	Claims []string
-	Step   lifecycle.Step
+	// Entries is the loop's entry budget as this step wants it; zero: the usual one.
+	Entries int
+	Step    lifecycle.Step
 	// NextRun: objects that were there before run the step only when their spec changes.
 	NextRun bool
 }

@@ -24,6 +24,7 @@ func Own(kind string, f api.Fields) (targets []lifecycle.Target, list []lifecycl
 			Reads: f.Strings(at + ".reads"), Consults: f.Strings(at + ".consults"), Outputs: f.Strings(at + ".outputs"),
 			Claims: f.Strings(at + ".claims"), Children: f.String(at + ".children"),
 			Timeout: f.Duration(at + ".timeout"), Every: f.Duration(at + ".every"), Undo: f.Bool(at + ".undo"),
+			Entries: f.Int(at + ".entries"),
 		}
 		h := hookOf(s)
 		all = append(all, h.Step.Name)
@@ -56,9 +57,10 @@ func fullNames(f api.Fields, names []string) []string {
 func AddStep(list []lifecycle.Loop, h Hook) []lifecycle.Loop {
 	i := slices.IndexFunc(list, func(l lifecycle.Loop) bool { return l.Name == h.Loop })
 	if i < 0 {
-		return append(list, lifecycle.Loop{Name: h.Loop, Kind: h.Kind, Claims: h.Claims, Steps: []lifecycle.Step{h.Step}})
+		return append(list, lifecycle.Loop{Name: h.Loop, Kind: h.Kind, Claims: h.Claims, Entries: h.Entries, Steps: []lifecycle.Step{h.Step}})
 	}
 	l := &list[i]
+	l.Entries = max(l.Entries, h.Entries)
 	l.Steps = append(slices.Clone(l.Steps), h.Step)
 	l.Claims = append(slices.Clone(l.Claims), h.Claims...)
 	return list
@@ -103,7 +105,7 @@ func hookOf(s api.HookedSpec) Hook {
 		Name: api.ForeignStep(s.Loop, s.Step), After: s.After, Before: s.Before, Requires: s.Requires, RequiredBy: s.RequiredBy,
 		Wants: s.Wants, WantedBy: s.WantedBy,
 		Reads: s.Reads, Consults: s.Consults, Outputs: s.Outputs, Timeout: s.Timeout, Every: s.Every, Where: lifecycle.OnMachine,
-		Children: s.Children,
+		Children: s.Children, Authors: s.Authors,
 		Do: act(func(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs, error) {
 			out, err := callForeign(ctx, h, call, s.Outputs, in)
 			return out, named(err, s, in)
@@ -123,5 +125,5 @@ func hookOf(s api.HookedSpec) Hook {
 			return err
 		})
 	}
-	return Hook{Kind: s.Kind, Loop: s.Loop, Claims: s.Claims, Step: step, NextRun: s.Existing == api.ExistingNextRun}
+	return Hook{Kind: s.Kind, Loop: s.Loop, Claims: s.Claims, Entries: int(s.Entries), Step: step, NextRun: s.Existing == api.ExistingNextRun}
 }

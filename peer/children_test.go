@@ -178,7 +178,7 @@ func TestDeletedStepIsTakenBack(t *testing.T) {
 	c.write(1, pod(t, "web", hello))
 	c.run(2 * time.Second)
 	h.calls = nil
-	plans, fault := c.cores[0].core.Plan([]Edit{{Kind: EditDelete, Key: api.Key{Kind: "Step", Name: "audit"}}})
+	plans, fault := c.cores[0].core.Plan("user:alice", []Edit{{Kind: EditDelete, Key: api.Key{Kind: "Step", Name: "audit"}}})
 	if fault != nil || fmt.Sprint(plans[0].Concerns) != "[audit:check is taken back for 1 of 1 pods]" {
 		t.Errorf("%v %v", fault, plans)
 	}

@@ -45,6 +45,8 @@ type Churn struct {
 	WorstEntries int
 	// Held counts the objects about which it is held back here, its budget being spent.
 	Held int
+	// Budget is how many entries it may write at once about one object of the worst one's kind.
+	Budget int
 }
 
 // Churn sums up who wrote the latest results that this peer knows of, since a time; the
@@ -65,10 +67,12 @@ func (c *Core) Churn(since time.Time) (list []Churn, from time.Time) {
 		counts[h.Loop][h.Key]++
 	}
 	for loop, objects := range counts {
-		list = append(list, churnOf(loop, objects))
+		sum := churnOf(loop, objects)
+		sum.Budget = c.engine.budget(sum.Worst.Kind, loop)
+		list = append(list, sum)
 	}
 	for key, e := range c.engine.entries {
-		if i := slices.IndexFunc(list, func(l Churn) bool { return l.Loop == key.loop }); i >= 0 && c.now.Before(e.Until(c.engine.kindNamed(key.ref.Kind).Graph.Budget(key.loop))) {
+		if i := slices.IndexFunc(list, func(l Churn) bool { return l.Loop == key.loop }); i >= 0 && c.now.Before(e.Until(c.engine.budget(key.ref.Kind, key.loop))) {
 			list[i].Held++
 		}
 	}
@@ -76,6 +80,13 @@ func (c *Core) Churn(since time.Time) (list []Churn, from time.Time) {
 		return cmp.Or(cmp.Compare(b.Entries, a.Entries), strings.Compare(a.Loop, b.Loop))
 	})
 	return list, from
+}
+
+func (e *engine) budget(kind, loop string) int {
+	if k, ok := e.kindOf(kind); ok {
+		return k.Graph.Budget(loop)
+	}
+	return lifecycle.DefaultEntries
 }
 
 func churnOf(loop string, objects map[api.Key]int) Churn {

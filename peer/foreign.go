@@ -82,6 +82,7 @@ func foreignLoops(hooks map[string]hook) []lifecycle.Loop {
 		}
 		l.Steps = append(l.Steps, h.Step)
 		l.Claims = append(l.Claims, h.Claims...)
+		l.Entries = max(l.Entries, h.Entries)
 	}
 	var list []lifecycle.Loop
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
@@ -128,17 +129,17 @@ func (e *engine) skips(t *tracked, snap *lifecycle.Object, step string) bool {
 	if _, ran := snap.Results[step]; ran {
 		return false
 	}
-	return e.editedAt(t.ref) < h.since
+	return e.editedAt(t.ref, h.Step.Authors) < h.since
 }
 
-// editedAt is the clock reading of the latest rev.
-func (e *engine) editedAt(ref crdt.Ref) (at uint64) {
+// editedAt is the clock reading of the latest rev by one of the authors.
+func (e *engine) editedAt(ref crdt.Ref, by api.Authors) (at uint64) {
 	o, ok := e.c.journal.state.Object(ref)
 	if !ok {
 		return 0
 	}
 	for _, r := range o.Revs() {
-		if r.IsRev && r.Refused == "" {
+		if r.IsRev && r.Refused == "" && by.Has(r.Author) {
 			at = max(at, r.HLC)
 		}
 	}

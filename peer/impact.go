@@ -55,6 +55,7 @@ func (t *tally) add(c *Core, o *tracked) {
 	after := *o.snap()
 	folded, _ := c.journal.state.Object(o.ref)
 	after.Fields = t.next.kind.Effective(api.Fields(folded.Values()))
+	after.Left = left(&t.next.kind, folded)
 	v := &planView{view: view{c: c}, pod: o.ref}
 	derive := func(obj *lifecycle.Object) *lifecycle.Object {
 		v.machine = c.engine.machineOf(o.ref, obj)
@@ -68,7 +69,7 @@ func (t *tally) add(c *Core, o *tracked) {
 		h, hooked := t.next.hooks[s.Step]
 		_, ran := o.snap().Results[s.Step]
 		switch {
-		case s.Action == "run" && hooked && h.NextRun && !ran && c.engine.editedAt(o.ref) < h.since:
+		case s.Action == "run" && hooked && h.NextRun && !ran && c.engine.editedAt(o.ref, h.Step.Authors) < h.since:
 			t.note(s.Step + " runs with the next edit of")
 		case s.Action == "run":
 			t.note(s.Step + " runs now for")

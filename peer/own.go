@@ -169,10 +169,10 @@ func (e *engine) recompose(name string) {
 		if t.ref.Kind != name {
 			continue
 		}
-		if t.kind = e.kinds[name]; own {
-			t.warm = nil // its defaults may be others now
+		if listening := len(t.kind.Graph.Listening())+len(kind.Graph.Listening()) > 0; own || listening {
+			t.warm = nil // its defaults may be others now, or what steps read of it
 		}
-		if !t.unseen {
+		if t.kind = e.kinds[name]; !t.unseen {
 			e.mark(t.ref)
 		}
 	}

@@ -159,7 +159,7 @@ func TestPlanOfKind(t *testing.T) {
 	c.run(time.Second)
 	h.calls = nil
 	changed := strings.Replace(databaseKind, "default: postgres", "default: sqlite", 1)
-	plans, fault := c.cores[0].core.Plan(c.edits(1, changed))
+	plans, fault := c.cores[0].core.Plan("user:alice", c.edits(1, changed))
 	if fault != nil || fmt.Sprint(plans[0].Concerns) != "[db:provision runs again for 1 of 1 databases]" {
 		t.Fatalf("%v %q", fault, plans[0].Concerns)
 	}
@@ -168,7 +168,7 @@ func TestPlanOfKind(t *testing.T) {
 	if got := fmt.Sprint(h.calls); got != "[provision main 2]" {
 		t.Errorf("called %s", got)
 	}
-	plans, fault = c.cores[0].core.Plan(c.edits(1, "kind: Step\nname: audit\nspec: {kind: Database, loop: audit, requires: [\"db:provision\"], requiredBy: [ready]}\n"))
+	plans, fault = c.cores[0].core.Plan("user:alice", c.edits(1, "kind: Step\nname: audit\nspec: {kind: Database, loop: audit, requires: [\"db:provision\"], requiredBy: [ready]}\n"))
 	if fault != nil || fmt.Sprint(plans[0].Concerns) != "[audit:audit runs with the next edit of 1 of 1 databases]" {
 		t.Errorf("%v %q", fault, plans[0].Concerns)
 	}

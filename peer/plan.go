@@ -17,8 +17,8 @@ type ObjectPlan struct {
 	From, To string
 }
 
-// Plan tells what a change set would do, and does nothing.
-func (c *Core) Plan(edits []Edit) ([]ObjectPlan, *api.Error) {
+// Plan tells what an author's change set would do, and does nothing.
+func (c *Core) Plan(author string, edits []Edit) ([]ObjectPlan, *api.Error) {
 	var plans []ObjectPlan
 	edits = c.writes.expand(edits)
 	next, err := c.engine.preview(edits)
@@ -31,7 +31,7 @@ func (c *Core) Plan(edits []Edit) ([]ObjectPlan, *api.Error) {
 			return nil, err
 		}
 		p := ObjectPlan{Outcome: outcome}
-		c.planOne(&p, next, edit, ch)
+		c.planOne(&p, next, edit, author, ch)
 		if outcome.Result != "unchanged" {
 			p.Concerns = c.impact(next, edit)
 		}
@@ -40,7 +40,7 @@ func (c *Core) Plan(edits []Edit) ([]ObjectPlan, *api.Error) {
 	return plans, nil
 }
 
-func (c *Core) planOne(p *ObjectPlan, next preview, edit Edit, ch crdt.Change) {
+func (c *Core) planOne(p *ObjectPlan, next preview, edit Edit, author string, ch crdt.Change) {
 	e, kind := c.engine, next.kinds[ch.Object.Kind].kind
 	t := e.objects[ch.Object]
 	if t == nil {
@@ -50,16 +50,20 @@ func (c *Core) planOne(p *ObjectPlan, next preview, edit Edit, ch crdt.Change) {
 	if before == nil || outcomeIsNew(p.Outcome) {
 		before = &lifecycle.Object{Key: edit.Key, ID: "new", Fields: api.Fields{}, Results: map[string]lifecycle.Result{}}
 	}
-	written := api.Fields{}
+	written, after := api.Fields{}, *before
 	if o, ok := c.writes.live(ch.Object); ok {
-		written = api.Fields(o.Values())
+		written, after.Left = api.Fields(o.Values()), left(&kind, o)
 	}
-	after := *before
 	wanted := written.Clone()
 	applyOps(wanted, ch.Ops)
 	p.Diff = api.Diff(written, wanted)
 	after.Fields = kind.Effective(wanted)
 	after.Rev++
+	for step, authors := range kind.Graph.Listening() {
+		if authors.Has(author) {
+			put(&after.Left, step, after.Fields)
+		}
+	}
 	goal := e.goalOf(&kind, after.Fields, 0)
 	if edit.Kind == EditDelete {
 		goal = lifecycle.Deleted

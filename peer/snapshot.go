@@ -3,6 +3,7 @@ package peer
 import (
 	"cmp"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -19,6 +20,7 @@ func (e *engine) snapshot(t *tracked, o *crdt.Object, old *warm) *warm {
 	w.snap = &lifecycle.Object{Key: api.Key(t.ref), Rev: o.Number(), Deleted: o.Deleted()}
 	if old == nil || old.folded.ID() != o.ID() {
 		w.snap.ID, w.snap.Fields = shortID(o), t.kind.Effective(e.spec(t, o, w))
+		w.snap.Left = left(t.kind, o)
 		registers := o.Registers()
 		w.snap.Results = make(map[string]lifecycle.Result, len(registers))
 		for step, r := range registers {
@@ -27,8 +29,9 @@ func (e *engine) snapshot(t *tracked, o *crdt.Object, old *warm) *warm {
 		return w
 	}
 	w.memo, w.invalid = old.memo, old.invalid
-	w.snap.ID, w.snap.Fields, w.snap.Results = old.snap.ID, old.snap.Fields, old.snap.Results
+	w.snap.ID, w.snap.Fields, w.snap.Left, w.snap.Results = old.snap.ID, old.snap.Fields, old.snap.Left, old.snap.Results
 	if !o.SameFields(old.folded) {
+		w.snap.Left = left(t.kind, o)
 		w.snap.Fields = t.kind.Effective(e.spec(t, o, w))
 	}
 	shared := true
@@ -50,13 +53,40 @@ func (e *engine) snapshot(t *tracked, o *crdt.Object, old *warm) *warm {
 // settles it.
 func (e *engine) spec(t *tracked, o *crdt.Object, w *warm) api.Fields {
 	merged := api.Fields(o.Values())
-	w.invalid = nil
-	heads := o.Heads()
-	if len(heads) < 2 || t.kind.Validate == nil {
+	spec, invalid := lastValid(t.kind, o, merged, o.Heads())
+	if w.invalid = invalid; len(invalid) == 0 {
 		return merged
 	}
-	if w.invalid = t.kind.Validate(merged); len(w.invalid) == 0 {
-		return merged
+	return withLifecycle(spec, merged)
+}
+
+// left is, for each step that selects authors, the spec as they left it.
+func left(kind *Kind, o *crdt.Object) map[string]api.Fields {
+	var all map[string]api.Fields
+	for step, authors := range kind.Graph.Listening() {
+		heads := o.HeadsBy(authors.Has)
+		if len(heads) == 0 {
+			continue
+		}
+		merged, err := o.SpecAt(heads...)
+		if err != nil {
+			panic(fmt.Sprintf("revs that an object has just named: %v", err))
+		}
+		spec, _ := lastValid(kind, o, merged, heads)
+		put(&all, step, kind.Effective(spec))
+	}
+	return all
+}
+
+// lastValid is a merge of concurrent edits, or, if that is not valid, with what is wrong the
+// last of them that is.
+func lastValid(kind *Kind, o *crdt.Object, merged api.Fields, heads []crdt.ID) (api.Fields, []api.Problem) {
+	if len(heads) < 2 || kind.Validate == nil {
+		return merged, nil
+	}
+	invalid := kind.Validate(merged)
+	if len(invalid) == 0 {
+		return merged, nil
 	}
 	slices.SortFunc(heads, func(a, b crdt.ID) int {
 		ra, _ := o.Rev(a)
@@ -65,11 +95,11 @@ func (e *engine) spec(t *tracked, o *crdt.Object, w *warm) api.Fields {
 	})
 	for _, head := range heads {
 		spec, err := o.SpecAt(head)
-		if err == nil && len(t.kind.Validate(spec)) == 0 {
-			return withLifecycle(spec, merged)
+		if err == nil && len(kind.Validate(spec)) == 0 {
+			return spec, invalid
 		}
 	}
-	return merged
+	return merged, invalid
 }
 
 // withLifecycle is a spec of one rev with the lifecycle as it is now.

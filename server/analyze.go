@@ -22,7 +22,7 @@ func (s *Server) Analyze(ctx context.Context, req *apiv1.AnalyzeRequest) (*apiv1
 		for _, l := range churn {
 			out.Loops = append(out.Loops, &apiv1.LoopChurn{
 				Loop: l.Loop, Entries: uint32(l.Entries), Objects: uint32(l.Objects), Worst: keyTo(l.Worst),
-				WorstEntries: uint32(l.WorstEntries), Held: uint32(l.Held),
+				WorstEntries: uint32(l.WorstEntries), Held: uint32(l.Held), Budget: uint32(l.Budget),
 			})
 		}
 		out.FromMs = millis(from)

@@ -71,7 +71,7 @@ func stepEdits(req *apiv1.AttachRequest) (edits []peer.Edit) {
 		lists := map[string][]string{
 			"after": st.GetAfter(), "before": st.GetBefore(), "requires": st.GetRequires(), "requiredBy": st.GetRequiredBy(),
 			"reads": st.GetReads(), "outputs": st.GetOutputs(), "claims": st.GetClaims(), "consults": st.GetConsults(),
-			"wants": st.GetWants(), "wantedBy": st.GetWantedBy(),
+			"wants": st.GetWants(), "wantedBy": st.GetWantedBy(), "by": st.GetBy(), "notBy": st.GetNotBy(),
 		}
 		for name, list := range lists {
 			if len(list) > 0 {
@@ -83,6 +83,9 @@ func stepEdits(req *apiv1.AttachRequest) (edits []peer.Edit) {
 		}
 		if ms := st.GetEveryMs(); ms > 0 {
 			f["spec.every"] = api.Duration(time.Duration(ms) * time.Millisecond)
+		}
+		if n := st.GetEntries(); n > 0 {
+			f["spec.entries"] = api.Int(n)
 		}
 		if st.GetUndo() {
 			f["spec.undo"] = api.Bool(true)

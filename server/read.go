@@ -3,9 +3,7 @@ package server
 import (
 	"context"
 	"encoding/hex"
-	"path"
 	"slices"
-	"strings"
 
 	"starling.dev/starling/api"
 	apiv1 "starling.dev/starling/api/v1"
@@ -125,8 +123,9 @@ func (s *Server) withNet(ctx context.Context, req *apiv1.StatusRequest, out *api
 func (s *Server) History(ctx context.Context, req *apiv1.HistoryRequest) (*apiv1.HistoryResponse, error) {
 	out := &apiv1.HistoryResponse{}
 	key := keyOf(req.GetKey())
-	if fault := checkAuthors(slices.Concat(req.GetBy(), req.GetNotBy())...); fault != nil {
-		return nil, wire(fault)
+	authors, err := authorsOf(req)
+	if err != nil {
+		return nil, err
 	}
 	return out, s.read(ctx, func(c *peer.Core) *api.Error {
 		out.View = view(c)
@@ -138,7 +137,7 @@ func (s *Server) History(ctx context.Context, req *apiv1.HistoryRequest) (*apiv1
 		for _, k := range keys {
 			for _, o := range c.Incarnations(k) {
 				lives++
-				out.Entries = append(out.Entries, entriesOf(k, o, req)...)
+				out.Entries = append(out.Entries, entriesOf(k, o, req, authors)...)
 			}
 		}
 		if key.Name != "" && lives == 0 {
@@ -149,12 +148,12 @@ func (s *Server) History(ctx context.Context, req *apiv1.HistoryRequest) (*apiv1
 	})
 }
 
-func entriesOf(key api.Key, o *crdt.Object, req *apiv1.HistoryRequest) []*apiv1.HistoryEntry {
+func entriesOf(key api.Key, o *crdt.Object, req *apiv1.HistoryRequest, authors api.Authors) []*apiv1.HistoryEntry {
 	var entries []*apiv1.HistoryEntry
 	heads := o.Heads()
 	for _, r := range o.Revs() {
 		ms := crdt.Millis(r.HLC)
-		if ms < req.GetSinceMs() || !authored(r.Author, req.GetBy(), req.GetNotBy()) {
+		if ms < req.GetSinceMs() || !authors.Has(r.Author) {
 			continue
 		}
 		e := &apiv1.HistoryEntry{
@@ -172,32 +171,23 @@ func entriesOf(key api.Key, o *crdt.Object, req *apiv1.HistoryRequest) []*apiv1.
 	return entries
 }
 
+// authorsOf reads the selector of authors that a request has.
+func authorsOf(req interface {
+	GetBy() []string
+	GetNotBy() []string
+}) (api.Authors, error) {
+	a := api.Authors{By: req.GetBy(), NotBy: req.GetNotBy()}
+	if err := a.Check(); err != nil {
+		return a, wire(api.Errorf(api.SpecInvalid, "%w", err))
+	}
+	return a, nil
+}
+
 func setName(set [16]byte) string {
 	if set == [16]byte{} {
 		return ""
 	}
 	return hex.EncodeToString(set[:6])
-}
-
-// checkAuthors refuses patterns that match nobody, whoever there is.
-func checkAuthors(patterns ...string) *api.Error {
-	for _, p := range patterns {
-		_, err := path.Match(p, "")
-		kind, _, whole := strings.Cut(p, ":")
-		if err != nil || !strings.Contains(kind, "*") && (!whole || kind != "user" && kind != "loop") {
-			return api.Errorf(api.SpecInvalid, "%q is no author: write user:NAME or loop:NAME, with * for any number of characters, as in 'user:*'", p)
-		}
-	}
-	return nil
-}
-
-// authored selects by authors; patterns are those of path.Match ("user:*").
-func authored(author string, by, notBy []string) bool {
-	matches := func(pattern string) bool {
-		ok, err := path.Match(pattern, author)
-		return err == nil && ok
-	}
-	return (len(by) == 0 || slices.ContainsFunc(by, matches)) && !slices.ContainsFunc(notBy, matches)
 }
 
 // diffOf is what a change altered: its operations against the spec that its author saw.

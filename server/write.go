@@ -114,9 +114,13 @@ func (s *Server) Plan(ctx context.Context, req *apiv1.ApplyRequest) (*apiv1.Plan
 	if err != nil {
 		return nil, wire(err)
 	}
+	who, fault := author(req.GetAuthor())
+	if fault != nil {
+		return nil, wire(fault)
+	}
 	out := &apiv1.PlanResponse{}
 	return out, s.read(ctx, func(c *peer.Core) *api.Error {
-		plans, err := c.Plan(edits)
+		plans, err := c.Plan(who, edits)
 		if err != nil {
 			return err
 		}

@@ -1079,7 +1079,8 @@ type LoopChurn struct {
 	Objects       uint32                 `protobuf:"varint,3,opt,name=objects,proto3" json:"objects,omitempty"`
 	Worst         *Key                   `protobuf:"bytes,4,opt,name=worst,proto3" json:"worst,omitempty"` // the object that it wrote most about
 	WorstEntries  uint32                 `protobuf:"varint,5,opt,name=worst_entries,json=worstEntries,proto3" json:"worst_entries,omitempty"`
-	Held          uint32                 `protobuf:"varint,6,opt,name=held,proto3" json:"held,omitempty"` // objects about which it is held back at the answering peer
+	Held          uint32                 `protobuf:"varint,6,opt,name=held,proto3" json:"held,omitempty"`     // objects about which it is held back at the answering peer
+	Budget        uint32                 `protobuf:"varint,7,opt,name=budget,proto3" json:"budget,omitempty"` // how many entries it may write about one object of the worst one's kind at once
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1152,6 +1153,13 @@ func (x *LoopChurn) GetWorstEntries() uint32 {
 func (x *LoopChurn) GetHeld() uint32 {
 	if x != nil {
 		return x.Held
+	}
+	return 0
+}
+
+func (x *LoopChurn) GetBudget() uint32 {
+	if x != nil {
+		return x.Budget
 	}
 	return 0
 }
@@ -4804,6 +4812,9 @@ type LoopStep struct {
 	Wants         []string               `protobuf:"bytes,17,rep,name=wants,proto3" json:"wants,omitempty"`
 	WantedBy      []string               `protobuf:"bytes,18,rep,name=wanted_by,json=wantedBy,proto3" json:"wanted_by,omitempty"`
 	Children      string                 `protobuf:"bytes,15,opt,name=children,proto3" json:"children,omitempty"` // the kind of the objects that the step makes
+	Entries       int64                  `protobuf:"varint,19,opt,name=entries,proto3" json:"entries,omitempty"`  // the loop's entry budget
+	By            []string               `protobuf:"bytes,20,rep,name=by,proto3" json:"by,omitempty"`
+	NotBy         []string               `protobuf:"bytes,21,rep,name=not_by,json=notBy,proto3" json:"not_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4962,6 +4973,27 @@ func (x *LoopStep) GetChildren() string {
 		return x.Children
 	}
 	return ""
+}
+
+func (x *LoopStep) GetEntries() int64 {
+	if x != nil {
+		return x.Entries
+	}
+	return 0
+}
+
+func (x *LoopStep) GetBy() []string {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *LoopStep) GetNotBy() []string {
+	if x != nil {
+		return x.NotBy
+	}
+	return nil
 }
 
 // StepCall asks the loop to do a step of one object, or says that an earlier call is
@@ -5518,14 +5550,15 @@ const file_starling_proto_rawDesc = "" +
 	" \x01(\tR\x0eslowestMachine\x12\x1d\n" +
 	"\n" +
 	"slowest_ms\x18\v \x01(\x03R\tslowestMs\x12\x1a\n" +
-	"\brequires\x18\f \x03(\tR\brequires\"\xb4\x01\n" +
+	"\brequires\x18\f \x03(\tR\brequires\"\xcc\x01\n" +
 	"\tLoopChurn\x12\x12\n" +
 	"\x04loop\x18\x01 \x01(\tR\x04loop\x12\x18\n" +
 	"\aentries\x18\x02 \x01(\rR\aentries\x12\x18\n" +
 	"\aobjects\x18\x03 \x01(\rR\aobjects\x12&\n" +
 	"\x05worst\x18\x04 \x01(\v2\x10.starling.v1.KeyR\x05worst\x12#\n" +
 	"\rworst_entries\x18\x05 \x01(\rR\fworstEntries\x12\x12\n" +
-	"\x04held\x18\x06 \x01(\rR\x04held\"\xae\x01\n" +
+	"\x04held\x18\x06 \x01(\rR\x04held\x12\x16\n" +
+	"\x06budget\x18\a \x01(\rR\x06budget\"\xae\x01\n" +
 	"\x0fAnalyzeResponse\x12-\n" +
 	"\x05steps\x18\x01 \x03(\v2\x17.starling.v1.StepTimingR\x05steps\x12,\n" +
 	"\x05loops\x18\x02 \x03(\v2\x16.starling.v1.LoopChurnR\x05loops\x12\x17\n" +
@@ -5825,7 +5858,7 @@ const file_starling_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"P\n" +
 	"\rAttachRequest\x12\x12\n" +
 	"\x04loop\x18\x01 \x01(\tR\x04loop\x12+\n" +
-	"\x05steps\x18\x02 \x03(\v2\x15.starling.v1.LoopStepR\x05steps\"\xd0\x03\n" +
+	"\x05steps\x18\x02 \x03(\v2\x15.starling.v1.LoopStepR\x05steps\"\x91\x04\n" +
 	"\bLoopStep\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
@@ -5847,7 +5880,10 @@ const file_starling_proto_rawDesc = "" +
 	"\bevery_ms\x18\x10 \x01(\x03R\aeveryMs\x12\x14\n" +
 	"\x05wants\x18\x11 \x03(\tR\x05wants\x12\x1b\n" +
 	"\twanted_by\x18\x12 \x03(\tR\bwantedBy\x12\x1a\n" +
-	"\bchildren\x18\x0f \x01(\tR\bchildren\"\x90\x04\n" +
+	"\bchildren\x18\x0f \x01(\tR\bchildren\x12\x18\n" +
+	"\aentries\x18\x13 \x01(\x03R\aentries\x12\x0e\n" +
+	"\x02by\x18\x14 \x03(\tR\x02by\x12\x15\n" +
+	"\x06not_by\x18\x15 \x03(\tR\x05notBy\"\x90\x04\n" +
 	"\bStepCall\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x16\n" +

@@ -30,11 +30,11 @@ func (s Style) Churn(a *apiv1.AnalyzeResponse) string {
 	if len(a.GetLoops()) == 0 {
 		return "no loop has written anything lately\n"
 	}
-	rows := [][]string{{"LOOP", "ENTRIES", "A MINUTE", "OBJECTS", "MOST ABOUT", "ENTRIES", "HELD BACK"}}
+	rows := [][]string{{"LOOP", "ENTRIES", "A MINUTE", "OBJECTS", "MOST ABOUT", "ENTRIES", "BUDGET", "HELD BACK"}}
 	for _, l := range a.GetLoops() {
 		rows = append(rows, []string{
 			l.GetLoop(), count32(l.GetEntries()), s.rate(l.GetEntries(), a.GetFromMs()), count32(l.GetObjects()),
-			client.KeyOf(l.GetWorst()).String(), count32(l.GetWorstEntries()), count32(l.GetHeld()),
+			client.KeyOf(l.GetWorst()).String(), count32(l.GetWorstEntries()), count32(l.GetBudget()), count32(l.GetHeld()),
 		})
 	}
 	worst := a.GetLoops()[0]

@@ -116,6 +116,20 @@ func (s Style) headline(o *apiv1.ObjectState) string {
 	return line + "\n"
 }
 
+// Watched prints in a line how an object is, for those who follow many.
+func (s Style) Watched(o *apiv1.ObjectState) string {
+	obj := o.GetObject()
+	line := s.clock(s.Now.UnixMilli()) + " " + client.KeyOf(obj.GetKey()).String()
+	if o.GetGone() {
+		return line + " gone\n"
+	}
+	line += fmt.Sprintf(" rev %s: %s, %s", orNone(obj.GetRev()), s.verdict(obj.GetVerdict()), obj.GetPhase())
+	if m := machineOf(obj); m != "" {
+		line += " on " + m
+	}
+	return line + "\n"
+}
+
 // goal is where the object is to be, and, until it is there, how it got that goal.
 func goal(o *apiv1.ObjectState) string {
 	text, f := o.GetGoal(), api.Fields(o.GetObject().GetFields())

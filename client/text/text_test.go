@@ -303,8 +303,8 @@ func TestAnalyzeTheCluster(t *testing.T) {
 			{Kind: "Pod", Step: "schedule", Runs: 1200, SlowestMachine: "m1"},
 		},
 		Loops: []*apiv1.LoopChurn{
-			{Loop: "readiness", Entries: 900, Objects: 2, Worst: podKey("web"), WorstEntries: 890, Held: 1},
-			{Loop: "image", Entries: 12, Objects: 12, Worst: podKey("db"), WorstEntries: 1},
+			{Loop: "readiness", Entries: 900, Objects: 2, Worst: podKey("web"), WorstEntries: 890, Held: 1, Budget: 60},
+			{Loop: "image", Entries: 12, Objects: 12, Worst: podKey("db"), WorstEntries: 1, Budget: 120},
 		},
 	}
 	golden(t, "analyze-cluster", style().Steps(a))

@@ -6,13 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"starling.dev/starling/api"
 	apiv1 "starling.dev/starling/api/v1"
 )
 
 func eventsCommand(c *cli) *cobra.Command {
 	var follow bool
 	var loop, since string
-	var by, notBy []string
+	var authors api.Authors
 	cmd := &cobra.Command{
 		Use: "events [OBJ]", Short: "What loops did",
 		Long:              "List the results of steps on all machines, oldest first.",
@@ -33,7 +34,7 @@ func eventsCommand(c *cli) *cobra.Command {
 				return err
 			}
 			defer p.Close()
-			events, err := p.Events(cmd.Context(), &apiv1.EventsRequest{Key: key, Follow: follow, Loop: loop, SinceMs: from, By: by, NotBy: notBy})
+			events, err := p.Events(cmd.Context(), &apiv1.EventsRequest{Key: key, Follow: follow, Loop: loop, SinceMs: from, By: authors.By, NotBy: authors.NotBy})
 			if err != nil {
 				return err
 			}
@@ -46,8 +47,7 @@ func eventsCommand(c *cli) *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as they happen")
 	cmd.Flags().StringVar(&loop, "loop", "", "only of this loop")
-	cmd.Flags().StringArrayVar(&by, "by", nil, "only by these authors, as in loop:image or 'loop:c*'")
-	cmd.Flags().StringArrayVar(&notBy, "not-by", nil, "not by these authors")
+	byAuthors(cmd, &authors)
 	cmd.Flags().StringVar(&since, "since", "", "only the last `TIME`, as in 10m, or since a time as in 2006-01-02T15:04:05Z")
 	return cmd
 }

@@ -31,6 +31,7 @@ type fake struct {
 	why      func(*apiv1.WhyRequest) (*apiv1.WhyResponse, error)
 	history  func(*apiv1.HistoryRequest) (*apiv1.HistoryResponse, error)
 	events   func(*apiv1.EventsRequest, *connect.ServerStream[apiv1.Event]) error
+	watched  *apiv1.WatchRequest // the last request of a watch
 	watch    func(context.Context, *connect.ServerStream[apiv1.ObjectState]) error
 	logs     func(*apiv1.LogsRequest, *connect.ServerStream[apiv1.LogLine]) error
 	exec     func(*connect.BidiStream[apiv1.ExecInput, apiv1.ExecOutput]) error
@@ -94,7 +95,8 @@ func (f *fake) History(_ context.Context, r *apiv1.HistoryRequest) (*apiv1.Histo
 func (f *fake) Events(_ context.Context, r *apiv1.EventsRequest, s *connect.ServerStream[apiv1.Event]) error {
 	return f.events(r, s)
 }
-func (f *fake) Watch(ctx context.Context, _ *apiv1.WatchRequest, s *connect.ServerStream[apiv1.ObjectState]) error {
+func (f *fake) Watch(ctx context.Context, r *apiv1.WatchRequest, s *connect.ServerStream[apiv1.ObjectState]) error {
+	f.watched = r
 	return f.watch(ctx, s)
 }
 func (f *fake) Logs(_ context.Context, r *apiv1.LogsRequest, s *connect.ServerStream[apiv1.LogLine]) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -14,15 +15,23 @@ import (
 
 func getCommand(c *cli) *cobra.Command {
 	var namespace, output, at string
+	var follow bool
+	var authors api.Authors
 	cmd := &cobra.Command{
 		Use: "get [KIND|OBJ]", Short: "List and print objects",
-		Example:           "  peer get pods -o wide\n  peer get web -o yaml\n  peer get web --at 3",
+		Example:           "  peer get pods -o wide\n  peer get web -o yaml\n  peer get web --at 3\n  peer get pods -w --not-by 'loop:*'",
 		Args:              objectArgs(0, 2),
 		ValidArgsFunction: c.completeGet,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req, err := c.getRequest(cmd.Context(), args, namespace)
 			if err != nil {
 				return err
+			}
+			if !follow && !authors.Any() {
+				return errors.New("--by and --not-by select the changes that -w shows; for earlier ones there is `peer history`")
+			}
+			if follow {
+				return c.follow(cmd.Context(), req, authors, output)
 			}
 			if req.At = at; at != "" {
 				if req.GetName() == "" {
@@ -48,6 +57,9 @@ func getCommand(c *cli) *cobra.Command {
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only this namespace")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json, yaml, wide or name")
 	cmd.Flags().StringVar(&at, "at", "", "as of a `REV`, or of a time as in 2006-01-02T15:04:05Z")
+	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "show what there is, then go on with each change")
+	byAuthors(cmd, &authors)
+	cmd.MarkFlagsMutuallyExclusive("watch", "at")
 	return cmd
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 func historyCommand(c *cli) *cobra.Command {
-	var by, notBy []string
+	var authors api.Authors
 	var since, output string
 	var diff bool
 	cmd := &cobra.Command{
@@ -34,7 +34,7 @@ func historyCommand(c *cli) *cobra.Command {
 				return err
 			}
 			defer p.Close()
-			got, err := p.History(cmd.Context(), &apiv1.HistoryRequest{Key: key, By: by, NotBy: notBy, SinceMs: from, Diff: diff})
+			got, err := p.History(cmd.Context(), &apiv1.HistoryRequest{Key: key, By: authors.By, NotBy: authors.NotBy, SinceMs: from, Diff: diff})
 			if err != nil {
 				return err
 			}
@@ -46,8 +46,7 @@ func historyCommand(c *cli) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringArrayVar(&by, "by", nil, "only by these authors, as in user:alice or 'user:*'")
-	cmd.Flags().StringArrayVar(&notBy, "not-by", nil, "not by these authors")
+	byAuthors(cmd, &authors)
 	cmd.Flags().StringVar(&since, "since", "", "only the last `TIME`, as in 1h, or since a time as in 2006-01-02T15:04:05Z")
 	cmd.Flags().BoolVar(&diff, "diff", false, "show the fields that each change altered")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml")

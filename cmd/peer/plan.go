@@ -24,7 +24,7 @@ func planCommand(c *cli) *cobra.Command {
 				return err
 			}
 			defer p.Close()
-			plan, err := p.Plan(cmd.Context(), &apiv1.ApplyRequest{Edits: applyEdits(specs)})
+			plan, err := p.Plan(cmd.Context(), &apiv1.ApplyRequest{Edits: applyEdits(specs), Author: c.author()})
 			if err != nil {
 				return located(err, specs)
 			}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -70,4 +72,26 @@ func TestWaitGivesUp(t *testing.T) {
 	o.wantErr(t, exitTimedOut, "blocked: pod/web: schedule: no room", "pod/web is not ready after 50ms")
 	watching(waiting).run(t, "wait", "web", "--for", "reddy").wantErr(t, exitError, "pod/web has no such target or step; there are converged, deleted, ready")
 	watching(waiting, gone()).run(t, "wait", "web").wantErr(t, exitError, "pod/web was deleted while it was waited for")
+}
+
+// What there is is shown, then each change, until the peer ends; whose changes, the peer is
+// told.
+func TestGetWatches(t *testing.T) {
+	f := &fake{watch: func(_ context.Context, s *connect.ServerStream[apiv1.ObjectState]) error {
+		ready := podAt("converged", "ready")
+		ready.Object.Rev, ready.Object.Phase = "3", "ready"
+		return errors.Join(s.Send(ready), s.Send(gone()))
+	}}
+	o := f.run(t, "get", "pods", "-w", "--by", "user:*", "--not-by", "user:bob")
+	o.wantErr(t, exitError, "the peer ended while it was watched")
+	if want := "15:09:26.000 pod/web rev 3: converged, ready\n15:09:26.000 pod/web gone\n"; o.out != want {
+		t.Errorf("got %q, want %q", o.out, want)
+	}
+	if r := f.watched; r.GetKind() != "Pod" || !slices.Equal(r.GetBy(), []string{"user:*"}) || !slices.Equal(r.GetNotBy(), []string{"user:bob"}) {
+		t.Errorf("the peer was asked for %v", r)
+	}
+	f.run(t, "get", "pods", "--by", "user:*").wantErr(t, exitError, "-w")
+	if o := f.run(t, "get", "pods", "-w", "-o", "name"); o.out != "pod/web\npod/web\n" {
+		t.Errorf("by name: %q", o.out)
+	}
 }
