@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"starling.dev/starling/api"
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/gossip"
 	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/loops"
 	"starling.dev/starling/netstack/linux"
@@ -20,7 +22,7 @@ import (
 type balancer struct {
 	holder *linux.Holder
 	relay  *relay.Relay
-	pings  *linux.Pinger
+	watch  *gossip.Watcher
 	active bool // something was set that may have to be taken back
 }
 
@@ -31,7 +33,8 @@ func (f *follower) balance() error {
 		return nil
 	}
 	b.active = len(f.seen.pools) > 0
-	var all, mine, watch []netip.Addr
+	var all, mine []netip.Addr
+	var watch []crdt.MachineID
 	var relays []service.Forward
 	for _, s := range f.directory.Services() {
 		if len(s.External) == 0 {
@@ -46,7 +49,7 @@ func (f *follower) balance() error {
 			if here {
 				mine = append(mine, a)
 			}
-			if first.IsValid() {
+			if !first.IsZero() {
 				watch = append(watch, first)
 			}
 		}
@@ -56,23 +59,23 @@ func (f *follower) balance() error {
 			}
 		}
 	}
-	b.pings.Watch(watch)
+	b.watch.Watch(watch)
 	b.relay.Set(relays)
 	return errors.Join(f.table.SetExternal(all), b.holder.Set(mine))
 }
 
 // answersFor decides whether this machine answers for an address. If it is the second
-// after another one, that one's address is returned: it is to be watched.
-func (f *follower) answersFor(a netip.Addr, candidates []string) (here bool, first netip.Addr) {
+// after another one, that one's ID is returned: it is to be watched.
+func (f *follower) answersFor(a netip.Addr, candidates []string) (here bool, first crdt.MachineID) {
 	ranked := loops.Ranked(a, candidates)
 	switch slices.Index(ranked, f.self) {
 	case 0:
-		return true, netip.Addr{}
+		return true, first
 	case 1:
-		m, _ := f.directory.Machine(ranked[0])
-		return m.Address.IsValid() && f.balancer.pings.Lost(m.Address), m.Address
+		first = f.seen.ids[ranked[0]]
+		return f.balancer.watch.Lost(first), first
 	}
-	return false, netip.Addr{}
+	return false, first
 }
 
 // candidates are the machines that may answer for addresses of a pool: they are there, are

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"starling.dev/starling/api"
+	"starling.dev/starling/crdt"
 	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/loops"
 	"starling.dev/starling/netstack/linux/hostports"
@@ -57,6 +58,7 @@ type follower struct {
 type view struct {
 	services, machines, allows, pools, sites []*lifecycle.Object
 	silent                                   map[string]bool
+	ids                                      map[string]crdt.MachineID // by name
 	synced                                   bool
 	// version is that of the pods, of which only what changed is looked at.
 	version uint64
@@ -143,7 +145,7 @@ func (f *follower) step(ctx context.Context) error {
 
 func (f *follower) stepLocked(ctx context.Context) error {
 	f.enforced = false
-	now := view{silent: map[string]bool{}}
+	now := view{silent: map[string]bool{}, ids: map[string]crdt.MachineID{}}
 	var pods podChanges
 	err := f.query(ctx, func(c *peer.Core) {
 		pods = f.changedPods(c, &now)
@@ -152,7 +154,7 @@ func (f *follower) stepLocked(ctx context.Context) error {
 		now.sites = c.Objects("Site")
 		now.synced = c.Synced()
 		for _, m := range c.Members() {
-			now.silent[m.Name] = !m.Alive
+			now.silent[m.Name], now.ids[m.Name] = !m.Alive, m.ID
 		}
 	})
 	if err != nil {

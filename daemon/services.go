@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"starling.dev/starling/api"
+	"starling.dev/starling/crdt"
+	"starling.dev/starling/gossip"
 	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/netstack"
-	"starling.dev/starling/netstack/linux"
 	"starling.dev/starling/netstack/linux/hostports"
 	"starling.dev/starling/netstack/linux/policies"
 	"starling.dev/starling/netstack/linux/services"
@@ -51,8 +52,10 @@ func (d *Daemon) buildFollower(context.Context) error {
 		host: hostPorts{pods: map[api.Key]*lifecycle.Object{}},
 	}
 	b := &d.follower.balancer
-	b.holder, b.relay, b.pings = d.network.NewHolder(), relay.New(d.cfg.Logger.With("part", "relay")), linux.NewPinger(d.follower.nudge)
-	d.add(d.follower, b.holder, b.relay, b.pings)
+	b.holder, b.relay = d.network.NewHolder(), relay.New(d.cfg.Logger.With("part", "relay"))
+	probe := func(ctx context.Context, id crdt.MachineID) error { return d.membership.Probe(ctx, id) }
+	b.watch = gossip.NewWatcher(probe, d.follower.nudge)
+	d.add(d.follower, b.holder, b.relay, b.watch)
 	return nil
 }
 

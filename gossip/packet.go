@@ -182,3 +182,8 @@ func addrOf(a net.Addr) netip.Addr {
 	}
 	return ap.Addr().Unmap().WithZone("")
 }
+
+// nodeAddr is the address by which memberlist knows a machine.
+func nodeAddr(id crdt.MachineID) net.Addr {
+	return net.UDPAddrFromAddrPort(netip.AddrPortFrom(standIn(id), standInPort))
+}

@@ -18,10 +18,11 @@ import (
 
 // An address that is held expires in the kernel unless it is renewed, so that a machine
 // whose peer has died gives it up by itself. Its value bounds for how long that machine and
-// its successor both answer.
+// its successor both answer; the successor goes on advertising for as long. The kernel takes
+// whole seconds.
 const (
-	holdLife  = 10 * time.Second
-	holdRenew = 3 * time.Second
+	holdLife  = 4 * time.Second
+	holdRenew = time.Second
 )
 
 // Holder answers for addresses of the LAN that are not the machine's own: those of load
@@ -39,7 +40,7 @@ type holding struct {
 	due  int // advertisements that are still to be sent
 }
 
-// NewHolder returns one that holds nothing. Close gives everything back.
+// NewHolder returns one that holds nothing.
 func (n *Network) NewHolder() *Holder { return &Holder{n: n, held: map[netip.Addr]*holding{}} }
 
 // Set makes the machine answer for these addresses and for no others.
@@ -68,21 +69,17 @@ func (h *Holder) Held() []netip.Addr {
 }
 
 // Run renews what is held, and repeats advertisements, until the context ends. Then the
-// addresses are given up: another machine is to take them.
+// addresses stay for the rest of their life: a peer that is back by then finds them, and
+// nothing has moved; if it is not, another machine has taken them.
 func (h *Holder) Run(ctx context.Context) error {
-	ticker := time.NewTicker(time.Second)
+	ticker := time.NewTicker(holdRenew)
 	defer ticker.Stop()
-	renew := time.Now().Add(holdRenew)
 	for {
 		select {
 		case <-ctx.Done():
-			return h.Set(nil)
+			return nil
 		case <-ticker.C:
-		}
-		now := time.Now()
-		h.tick(now.After(renew))
-		if now.After(renew) {
-			renew = now.Add(holdRenew)
+			h.tick()
 		}
 	}
 }
@@ -90,14 +87,12 @@ func (h *Holder) Run(ctx context.Context) error {
 // String names the task.
 func (h *Holder) String() string { return "addresses of load balancers" }
 
-func (h *Holder) tick(renew bool) {
+func (h *Holder) tick() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for a, have := range h.held {
-		if renew {
-			if err := h.set(a, have.link); err != nil {
-				h.n.log.Warn("renew the address of a load balancer", "address", a, "err", err)
-			}
+		if err := h.set(a, have.link); err != nil {
+			h.n.log.Warn("renew the address of a load balancer", "address", a, "err", err)
 		}
 		if have.due > 0 {
 			have.due--
@@ -116,7 +111,7 @@ func (h *Holder) take(a netip.Addr) error {
 	if err := h.set(a, link); err != nil {
 		return fmt.Errorf("answer for %s: %w", a, err)
 	}
-	h.held[a] = &holding{link: link, due: advertisements - 1}
+	h.held[a] = &holding{link: link, due: int(holdLife / holdRenew)}
 	h.n.log.Info("this machine answers for the address of a load balancer", "address", a, "link", link)
 	return h.tell(a, link)
 }
