@@ -52,7 +52,7 @@ func BenchmarkChangeID(b *testing.B) {
 	raw := typical().Encode()
 	b.ReportAllocs()
 	for b.Loop() {
-		ChangeID(raw)
+		ChangeID(ActorID{1}, raw)
 	}
 }
 

@@ -26,7 +26,7 @@ const checkpointMagic = "starling checkpoint 2\n"
 const (
 	recordBegin   = 'b' // level, the encoding of objects, what the writer adds
 	recordActor   = 'a' // actor:16, seq, hash:32, birth
-	recordWaiting = 'w' // a change that waits, without its signature; its ID:32 before
+	recordWaiting = 'w' // ID:32, machine:16, actor:16, seq, hash:32 and body of a change that waits
 	recordObject  = 'o' // kind, namespace, name, what the writer says of it, the packed slot
 	recordEnd     = 'e' // how many records came before
 )
@@ -101,7 +101,7 @@ func (c *Checkpoint) Write(w io.Writer) error {
 		out.write(recordActor, append(b, birth.Encode()...))
 	}
 	for i := range c.waiting {
-		out.write(recordWaiting, append(append([]byte{}, c.waiting[i].id[:]...), c.waiting[i].change.appendBody(nil)...))
+		out.write(recordWaiting, c.waiting[i].append(nil))
 	}
 	if err := c.writeObjects(out); err != nil {
 		return fmt.Errorf("write the checkpoint: %w", err)
@@ -281,9 +281,7 @@ func (in *checkpointReader) take(kind byte, r *reader) error {
 	case recordActor:
 		return in.actor(r)
 	case recordWaiting:
-		w := waiter{id: r.id("waiting change")}
-		w.change = r.body()
-		in.waiting = append(in.waiting, w)
+		in.waiting = append(in.waiting, r.waiter())
 	case recordEnd:
 		if count := r.uvarint(1<<62, "count"); count != in.count {
 			return fmt.Errorf("of %d records there are %d", count, in.count)
@@ -293,6 +291,22 @@ func (in *checkpointReader) take(kind byte, r *reader) error {
 		return fmt.Errorf("its kind %q is unknown", kind)
 	}
 	return r.end("record")
+}
+
+func (w *waiter) append(b []byte) []byte {
+	at := w.change.At
+	b = append(append(append(b, w.id[:]...), at.Machine[:]...), at.Actor[:]...)
+	b = append(binary.AppendUvarint(b, at.Seq), at.Hash[:]...)
+	return w.change.appendBody(b)
+}
+
+func (r *reader) waiter() (w waiter) {
+	w.id = r.id("waiting change")
+	at := Place{Machine: r.machine("its machine"), Actor: r.actor("its actor")}
+	at.Head = Head{Seq: r.uvarint(maxSeq, "its entry"), Hash: r.id("its entry")}
+	w.change = r.body()
+	w.change.At = at
+	return w
 }
 
 func (in *checkpointReader) actor(r *reader) error {

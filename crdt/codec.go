@@ -9,9 +9,9 @@ import (
 // every other. Integers are shortest-form uvarints, or 8 bytes big-endian where
 // most bits are used; strings are length-prefixed. A format begins with its version.
 //
-//	change  version, sig (length-prefixed), body
+//	change  version, body
 //	body    flags, kind, namespace, name, [incarnation], parents, auth, author,
-//	        hlc:8, nonce:8, level, [set], message, [signer], ops, extension
+//	        hlc:8, nonce:8, level, [set], message, ops, extension
 //	op      kind:1, payload (length-prefixed)
 //	birth   version, public key, nonce:8, 0 | 1 before head
 //	batch   version, actor, first, birth | prev, changes, sig
@@ -41,16 +41,13 @@ const (
 const (
 	hasIncarnation = 1 << iota
 	hasSet
-	hasSigner
-	allFlags = hasIncarnation | hasSet | hasSigner
+	allFlags = hasIncarnation | hasSet
 )
 
-// Encode returns the stored form of a change, signature included.
+// Encode returns the stored form of a change.
 func (c Change) Encode() []byte {
 	b := make([]byte, 0, 512)
-	b = append(b, version)
-	b = appendString(b, string(c.Sig))
-	return c.appendBody(b)
+	return c.appendBody(append(b, version))
 }
 
 func (c Change) appendBody(b []byte) []byte {
@@ -71,9 +68,6 @@ func (c Change) appendBody(b []byte) []byte {
 		b = append(b, c.Set[:]...)
 	}
 	b = appendString(b, c.Message)
-	if !c.Signer.IsZero() {
-		b = append(b, c.Signer[:]...)
-	}
 	b = binary.AppendUvarint(b, uint64(len(c.Ops)))
 	for i := range c.Ops {
 		b = append(b, byte(c.Ops[i].Kind))
@@ -89,20 +83,17 @@ func (c Change) flags() (f byte) {
 	if c.Set != [16]byte{} {
 		f |= hasSet
 	}
-	if !c.Signer.IsZero() {
-		f |= hasSigner
-	}
 	return f
 }
 
 // Validate reports why a change would be refused by [DecodeChange]: a limit is
-// exceeded, or something is not sorted. Authors ask before they sign.
+// exceeded, or something is not sorted. Authors ask before they write it.
 func (c Change) Validate() error {
 	_, err := DecodeChange(c.Encode())
 	return err
 }
 
-// DecodeChange reads a change in its stored form. It does not check the signature.
+// DecodeChange reads a change in its stored form. Its place is the caller's to tell.
 func DecodeChange(b []byte) (Change, error) {
 	r := &reader{}
 	if len(b) > MaxChange {
@@ -113,11 +104,7 @@ func DecodeChange(b []byte) (Change, error) {
 	if r.byte("version") != version {
 		r.fail("the version", "is unknown")
 	}
-	sig := r.bytes(MaxSig, "signature")
 	c := r.body()
-	if sig != "" {
-		c.Sig = []byte(sig)
-	}
 	if err := r.end("change"); err != nil {
 		return Change{}, err
 	}
@@ -145,9 +132,6 @@ func (r *reader) body() (c Change) {
 		copy(c.Set[:], r.take(len(c.Set), "change set"))
 	}
 	c.Message = r.text(MaxMessage, "message")
-	if flags&hasSigner != 0 {
-		c.Signer = r.machine("signer")
-	}
 	c.Ops = r.ops()
 	c.extension, r.rest = r.rest, ""
 	if r.err == nil && c.flags() != flags {

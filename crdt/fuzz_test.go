@@ -19,7 +19,7 @@ func FuzzDecodeChange(f *testing.F) {
 		if !bytes.Equal(c.Encode(), b) {
 			t.Fatalf("%x decodes to %+v, which encodes to %x", b, c, c.Encode())
 		}
-		if ChangeID(b) != c.ID() {
+		if ChangeID(ActorID{}, b) != c.ID() {
 			t.Fatalf("%x has two IDs", b)
 		}
 	})
@@ -60,7 +60,7 @@ func FuzzApply(f *testing.F) {
 			if err != nil {
 				return
 			}
-			entries = append(entries, entry{c, ChangeID(raw)})
+			entries = append(entries, entry{c, ChangeID(ActorID{}, raw)})
 		}
 		there, back := newState(t, raised()), newState(t, raised())
 		applyAll(there, entries[0], entries[1])

@@ -61,7 +61,7 @@ func sealed(t testing.TB, c Change) entry {
 	if err != nil {
 		t.Fatalf("%+v: %v", c, err)
 	}
-	return entry{decoded, ChangeID(b)}
+	return entry{decoded, ChangeID(ActorID{}, b)}
 }
 
 // writer makes the changes of one object as an author with a slow clock would,

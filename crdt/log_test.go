@@ -235,19 +235,7 @@ func TestTamperingIsDetected(t *testing.T) {
 	}
 }
 
-func TestChangeSignatures(t *testing.T) {
-	c, pub := typical(), public(testKey(1))
-	if err := c.Verify(VerifyEd25519, pub); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Verify(VerifyEd25519, public(testKey(2))); !errors.Is(err, ErrBadSignature) {
-		t.Errorf("another machine's key: %v", err)
-	}
-	forged := c
-	forged.Author = "user:root"
-	if err := forged.Verify(VerifyEd25519, pub); !errors.Is(err, ErrBadSignature) {
-		t.Errorf("another author: %v", err)
-	}
+func TestNoKeyVerifiesNothing(t *testing.T) {
 	if VerifyEd25519(nil, nil, nil) {
 		t.Error("no key at all verifies")
 	}

@@ -60,66 +60,30 @@ func NewActorID(pub ed25519.PublicKey, nonce uint64) (id ActorID) {
 	return id
 }
 
-// SigningBytes is what the author's machine signs and what the change's ID hashes:
-// everything but the signature.
-func (c Change) SigningBytes() []byte {
-	b := make([]byte, 0, 512)
-	b = append(append(b, domainChange...), version)
-	return c.appendBody(b)
-}
-
 // ID names the change. For stored bytes, [ChangeID] is cheaper.
-func (c Change) ID() ID { return sha256.Sum256(c.SigningBytes()) }
+func (c Change) ID() ID { return ChangeID(c.At.Actor, c.Encode()) }
 
-// ChangeID names the change that b encodes, without decoding it. Of bytes that
-// [DecodeChange] would refuse it is meaningless.
-func ChangeID(b []byte) ID {
-	if len(b) < 2 {
-		return ID{}
-	}
-	n, used := binary.Uvarint(b[1:])
-	if used <= 0 || n > uint64(len(b)-1-used) {
-		return ID{}
-	}
+// ChangeID names the change that b encodes, in the log of an actor. The same words in
+// another log are another change: another machine vouches for them.
+func ChangeID(actor ActorID, b []byte) ID {
 	h := sha256.New()
-	h.Write([]byte(domainChange))
-	h.Write(b[:1])
-	h.Write(b[1+used+int(n):])
+	var head [len(domainChange) + len(actor)]byte
+	h.Write(append(append(head[:0], domainChange...), actor[:]...))
+	h.Write(b)
 	var id ID
 	h.Sum(id[:0])
 	return id
 }
 
-// Sign returns the change with its signature.
-func (c Change) Sign(sign Signer) Change {
-	c.Sig = sign(c.SigningBytes())
-	return c
-}
-
-// Verify checks that the machine that holds pub is the change's signer and signed
-// it.
-func (c Change) Verify(verify Verifier, pub ed25519.PublicKey) error {
-	if MachineIDOf(pub) != c.Signer {
-		return fmt.Errorf("verify change of %s: the key is not that of machine %s: %w", c.Author, c.Signer, ErrBadSignature)
-	}
-	if !verify(pub, c.SigningBytes(), c.Sig) {
-		return fmt.Errorf("verify change of %s by machine %s: %w", c.Author, c.Signer, ErrBadSignature)
-	}
-	return nil
-}
-
-// EntryHash chains an entry to the one before it.
-func EntryHash(actor ActorID, seq uint64, prev ID, change []byte) ID {
-	h := sha256.New()
-	var head [len(domainEntry) + len(actor) + 8 + len(prev)]byte
-	b := append(head[:0], domainEntry...)
+// EntryHash chains an entry to the one before it. It covers the change by its ID, so
+// that a log can be checked by whoever holds no more of a change than that.
+func EntryHash(actor ActorID, seq uint64, prev, change ID) ID {
+	var buffer [len(domainEntry) + len(actor) + 8 + len(prev) + len(change)]byte
+	b := append(buffer[:0], domainEntry...)
 	b = append(b, actor[:]...)
 	b = binary.BigEndian.AppendUint64(b, seq)
-	h.Write(append(b, prev[:]...))
-	h.Write(change)
-	var id ID
-	h.Sum(id[:0])
-	return id
+	b = append(b, prev[:]...)
+	return sha256.Sum256(append(b, change[:]...))
 }
 
 // ActorID names the life that the birth begins.
@@ -141,14 +105,21 @@ func (b Batch) start() ID {
 	return b.Prev
 }
 
-// Hashes returns the hash of each entry of the batch, in order.
-func (b Batch) Hashes() []ID {
-	hashes := make([]ID, len(b.Changes))
+// Names returns the ID of each change of the batch and the hash of its entry, in order.
+func (b Batch) Names() (changes, hashes []ID) {
+	changes, hashes = make([]ID, len(b.Changes)), make([]ID, len(b.Changes))
 	prev := b.start()
 	for i, c := range b.Changes {
-		hashes[i] = EntryHash(b.Actor, b.First+uint64(i), prev, c)
+		changes[i] = ChangeID(b.Actor, c)
+		hashes[i] = EntryHash(b.Actor, b.First+uint64(i), prev, changes[i])
 		prev = hashes[i]
 	}
+	return changes, hashes
+}
+
+// Hashes returns the hash of each entry of the batch, in order.
+func (b Batch) Hashes() []ID {
+	_, hashes := b.Names()
 	return hashes
 }
 
@@ -156,7 +127,7 @@ func (b Batch) Hashes() []ID {
 func (b Batch) LastHash() ID {
 	prev := b.start()
 	for i, c := range b.Changes {
-		prev = EntryHash(b.Actor, b.First+uint64(i), prev, c)
+		prev = EntryHash(b.Actor, b.First+uint64(i), prev, ChangeID(b.Actor, c))
 	}
 	return prev
 }

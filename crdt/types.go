@@ -72,9 +72,19 @@ type Op struct {
 	Register *Register // OpResult only
 }
 
-// Change is what an author says about one object. Its ID is the hash of its
-// canonical encoding without the signature. A change is immutable once encoded.
+// Place is where a change stands: which machine's log, and which entry of it.
+type Place struct {
+	Machine MachineID
+	Actor   ActorID
+	Head    // the entry
+}
+
+// Change is what an author says about one object. Its ID is the hash of its actor and
+// of its canonical encoding. A change is immutable once encoded.
 type Change struct {
+	// At is known from the log that the change stands in, and no part of its encoding.
+	// The machine vouches for the author: the batch's signature is its only one.
+	At          Place
 	Object      Ref
 	Incarnation ID     // the creating change; zero in the creating change itself
 	Parents     []ID   // the spec heads that the author saw, sorted; empty for results
@@ -86,12 +96,6 @@ type Change struct {
 	Set         [16]byte // the change set (one apply); zero when the change stands alone
 	Message     string   // the author's note
 	Ops         []Op
-	// Signer is the machine that vouches for the author. Where it is the machine
-	// of the actor that carries the change, Sig may be empty for a loop's change:
-	// the batch's signature covers it. A person's change always carries its own, so
-	// that any peer may carry it again.
-	Signer MachineID
-	Sig    []byte
 	// extension holds what a later level put after the operations: kept and relayed.
 	extension string
 }
@@ -143,13 +147,13 @@ type Birth struct {
 
 // Batch is the unit of the log that is signed, stored and sent: the entries
 // First..First+len(Changes)-1 of one actor. Entry hashes chain:
-// hash(n) = sha256(actor, n, hash(n-1), change bytes). Sig is the machine's Ed25519
+// hash(n) = sha256(actor, n, hash(n-1), change ID). Sig is the machine's Ed25519
 // signature over the hash of the last entry (and, with it, over all before).
 type Batch struct {
 	Actor   ActorID
 	First   uint64
 	Prev    ID       // hash of entry First-1; zero at the start
 	Birth   *Birth   // present exactly when First is 1
-	Changes [][]byte // encoded changes, signatures included
+	Changes [][]byte // encoded changes
 	Sig     []byte
 }

@@ -71,7 +71,7 @@ func BenchmarkLog(b *testing.B) {
 			}
 		})
 		b.Run(fmt.Sprintf("permits/machines=%d", n), func(b *testing.B) {
-			c := crdt.Change{Signer: w.id("m0"), Auth: l.Heads()}
+			c := crdt.Change{At: crdt.Place{Machine: w.id("m0")}, Auth: l.Heads()}
 			for b.Loop() {
 				must(b, l.Permits(c))
 			}

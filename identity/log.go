@@ -23,8 +23,8 @@ type Log struct {
 	admits  map[crdt.MachineID][]int // by the admitted key, counted or not
 	waiting waiting
 	view    *Snapshot // nil when the log grew since it was made
-	// verdicts are what Permits has found: why not, "" if permitted. They are final,
-	// so growth leaves them be.
+	// verdicts are what Permits has found of machines at places in this log: why not, "" if
+	// permitted. Growth makes them void.
 	verdicts map[verdictKey]string
 }
 
@@ -214,6 +214,7 @@ func (l *Log) append(nd *node) {
 		l.admits[subject] = append(l.admits[subject], i)
 	}
 	l.view = nil
+	clear(l.verdicts)
 }
 
 func (l *Log) place(rec Record) *node {

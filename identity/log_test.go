@@ -117,32 +117,46 @@ func TestAnyOrder(t *testing.T) {
 func samePermissions(t *rapid.T, w *world, a, b *Log) {
 	for name := range w.keys {
 		for _, nd := range a.nodes {
-			c := crdt.Change{Author: "loop:x", Signer: w.id(name), Auth: []crdt.ID{nd.rec.id}}
-			at := Entry{testActor("a"), testHead(1)}
+			at := crdt.Place{Machine: w.id(name), Actor: testActor("a"), Head: testHead(1)}
+			c := crdt.Change{Author: "loop:x", At: at, Auth: []crdt.ID{nd.rec.id}}
 			if x, y := fmt.Sprint(a.Permits(c)), fmt.Sprint(b.Permits(c)); x != y {
 				t.Fatalf("Permits: %s or %s", x, y)
 			}
-			if x, y := fmt.Sprint(a.Snapshot().PermitsAt(c, at)), fmt.Sprint(b.Snapshot().PermitsAt(c, at)); x != y {
-				t.Fatalf("PermitsAt: %s or %s", x, y)
+			if x, y := a.Snapshot().Standing(at), b.Snapshot().Standing(at); !slices.Equal(x, y) {
+				t.Fatalf("Standing: %s or %s", x, y)
 			}
 		}
 	}
 }
 
-// TestPermitsIsFinal: what arrives later never alters the verdict of Permits.
-func TestPermitsIsFinal(t *testing.T) {
+// TestStandingTellsOfVerdicts: while the standing of a place stays the same, so do the
+// verdicts about what stands there.
+func TestStandingTellsOfVerdicts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
 		records := history(t, w)
-		all := deliver(t, w.logs["m0"].Genesis(), records)
-		partial := deliver(t, w.logs["m0"].Genesis(), nil)
+		l := deliver(t, w.logs["m0"].Genesis(), nil)
+		type verdict struct {
+			change   crdt.Change
+			standing []crdt.ID
+			err      string
+		}
+		var before []verdict
 		for _, raw := range records {
-			_, err := partial.Add(raw)
+			_, err := l.Add(raw)
 			must(t, err)
+			for i, v := range before {
+				now, standing := fmt.Sprint(l.Permits(v.change)), l.Snapshot().Standing(v.change.At)
+				if (now == "<nil>") != (v.err == "<nil>") && slices.Equal(standing, v.standing) {
+					t.Fatalf("%v: first %s, then %s, and still %v", v.change.At, v.err, now, standing)
+				}
+				before[i].err, before[i].standing = now, standing
+			}
 			for name := range w.keys {
-				c := crdt.Change{Author: "loop:x", Signer: w.id(name), Auth: partial.Seen(w.id(name))}
-				if early, late := fmt.Sprint(partial.Permits(c)), fmt.Sprint(all.Permits(c)); early != late {
-					t.Fatalf("%s: first %s, then %s", name, early, late)
+				for _, actor := range []string{"a", "b"} {
+					at := crdt.Place{Machine: w.id(name), Actor: testActor(actor), Head: testHead(3)}
+					c := crdt.Change{Author: "loop:x", At: at, Auth: l.Seen(w.id(name))}
+					before = append(before, verdict{c, l.Snapshot().Standing(at), fmt.Sprint(l.Permits(c))})
 				}
 			}
 		}
@@ -352,7 +366,7 @@ func TestManyHeads(t *testing.T) {
 	if len(seen) != crdt.MaxParents || !slices.Contains(seen, base[0]) || !slices.IsSortedFunc(seen, crdt.ID.Compare) {
 		t.Fatalf("%d heads, with the one that counts: %v", len(seen), slices.Contains(seen, base[0]))
 	}
-	must(t, l.Permits(crdt.Change{Signer: w.id("m2"), Auth: seen}))
+	must(t, l.Permits(crdt.Change{At: crdt.Place{Machine: w.id("m2")}, Auth: seen}))
 	if _, err := l.RenameMachine(w.key("m2"), w.clock(), w.id("m2"), "merged"); err != nil {
 		t.Fatal(err)
 	}
@@ -361,19 +375,22 @@ func TestManyHeads(t *testing.T) {
 	}
 }
 
-// TestChanged names the machines whose changes must be judged again.
-func TestChanged(t *testing.T) {
+// TestStanding changes when a cut leaves entries out, and not when it has them all.
+func TestStanding(t *testing.T) {
 	w := twoMachines(t)
 	l := w.logs["m1"]
-	old := l.Snapshot()
+	place := func(seq uint64) crdt.Place {
+		return crdt.Place{Machine: w.id("m2"), Actor: testActor("a"), Head: testHead(seq)}
+	}
+	inside, outside := l.Snapshot().Standing(place(5)), l.Snapshot().Standing(place(6))
 	_, err := l.RenameMachine(w.key("m1"), w.clock(), w.id("m1"), "n")
 	must(t, err)
-	if got := l.Snapshot().Changed(old); len(got) != 0 {
-		t.Fatalf("a rename changed the standing of %v", got)
-	}
-	_, err = l.RemoveMachine(w.key("m1"), w.clock(), Remove{Machine: w.id("m2"), Cut: crdt.Heads{}})
+	_, err = l.RemoveMachine(w.key("m1"), w.clock(), Remove{Machine: w.id("m2"), Cut: crdt.Heads{testActor("a"): testHead(5)}})
 	must(t, err)
-	if got := l.Snapshot().Changed(old); !slices.Equal(got, []crdt.MachineID{w.id("m2")}) {
-		t.Fatalf("a removal changed the standing of %v", got)
+	if got := l.Snapshot().Standing(place(5)); !slices.Equal(got, inside) {
+		t.Errorf("a rename and a cut around everything changed %v to %v", inside, got)
+	}
+	if got := l.Snapshot().Standing(place(6)); slices.Equal(got, outside) {
+		t.Errorf("a cut that leaves out an entry changed nothing: %v", got)
 	}
 }

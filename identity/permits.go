@@ -2,7 +2,6 @@ package identity
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -15,31 +14,32 @@ const personPrefix = "user:"
 // maxVerdicts bounds what Permits remembers.
 const maxVerdicts = 8192
 
-// verdictKey is all that the verdict of Permits depends on.
+// verdictKey is all that the part of a verdict that is remembered depends on, besides the
+// records.
 type verdictKey struct {
 	seen   crdt.ID // digest of the authorisation heads
 	signer crdt.MachineID
 }
 
-// Permits decides whether a change is within its signer's authority as its author saw
-// it: nil, an error that wraps [ErrRefused] with the reason, or crdt.ErrNotYet while
-// the authorisation heads that it names are not here. Only what those heads reach
-// is looked at, so the verdict is final: nothing that arrives later alters it, and all
-// replicas agree on it at once.
+// Permits decides whether a change counts at its place: nil, an error that wraps
+// [ErrRefused] with the reason, or crdt.ErrNotYet while the authorisation heads that it
+// names are not here. Its machine must have had authority as the author saw it, and the
+// entry must lie inside every valid cut of the machine, seen by the author or not. A
+// person is vouched for by the machine (docs/adr/0030).
 //
-// Cuts that the author had not seen are the business of [Snapshot.PermitsAt]. A
-// person is vouched for by the machine that signed (docs/adr/0030). Signatures are
-// checked by package crdt.
+// The verdict follows from the change, its place and the set of records, so that replicas
+// with the same records agree. It can change when a record arrives: who keeps verdicts
+// compares [Snapshot.Standing] before and after.
 func (l *Log) Permits(c crdt.Change) error {
-	key := verdictKey{digest(l.id, c.Auth), c.Signer}
+	s := l.Snapshot()
+	key := verdictKey{digest(l.id, c.Auth), c.At.Machine}
 	why, known := l.verdicts[key]
 	if !known {
-		s := l.Snapshot()
 		seen, err := s.reach(c.Auth)
 		if err != nil {
 			return err
 		}
-		why = s.judge.within(seen).refuseSigner(c.Signer, seen)
+		why = s.judge.refuseSigner(c.At.Machine, seen)
 		if len(l.verdicts) >= maxVerdicts {
 			clear(l.verdicts)
 		}
@@ -48,54 +48,43 @@ func (l *Log) Permits(c crdt.Change) error {
 	if why != "" {
 		return fmt.Errorf("%w: %s", ErrRefused, why)
 	}
+	return s.inside(c)
+}
+
+// inside holds a change against every valid cut of its machine.
+func (s *Snapshot) inside(c crdt.Change) error {
+	for _, cut := range s.judge.cutsOf(c.At.Machine) {
+		nd := s.judge.nodes[cut]
+		if r, _ := removal(nd.rec.Body); r.spares(c.Author, c.At) {
+			continue
+		}
+		seen, err := s.reach(c.Auth)
+		if err != nil {
+			return err
+		}
+		if !s.judge.restored(c.At.Machine, cut, seen) {
+			return fmt.Errorf("%w: it lies outside the cut of machine %s, in whose log it stands, by record %s", ErrRefused, c.At.Machine, nd.rec.id)
+		}
+	}
 	return nil
 }
 
 // refuseSigner says why a machine had no authority at one place; "" if it had.
 func (v *view) refuseSigner(m crdt.MachineID, seen past) string {
 	if !v.admitted(m, seen) {
-		return fmt.Sprintf("machine %s, which signed it, was not admitted in what it names as seen", m)
+		return fmt.Sprintf("machine %s, in whose log it stands, was not admitted in what it names as seen", m)
 	}
 	for _, c := range v.cutsOf(m) {
 		if seen.has(c) && !v.restored(m, c, seen) {
-			return fmt.Sprintf("machine %s, which signed it, was removed by record %s", m, v.nodes[c].rec.id)
+			return fmt.Sprintf("machine %s, in whose log it stands, was removed by record %s", m, v.nodes[c].rec.id)
 		}
 	}
 	return ""
 }
 
-// Entry is where a change stands: in which actor's log, at which place.
-type Entry struct {
-	Actor crdt.ActorID
-	crdt.Head
-}
-
-// PermitsAt decides as [Log.Permits] does, and also holds the change against every
-// valid cut of its signer, seen by its author or not. The verdict follows from the
-// change, its entry and the set of records, so that replicas with the same records
-// agree; it can change when a record arrives, and whoever keeps verdicts judges the
-// machines in [Snapshot.Changed] again.
-func (s *Snapshot) PermitsAt(c crdt.Change, at Entry) error {
-	seen, err := s.reach(c.Auth)
-	if err != nil {
-		return err
-	}
-	if why := s.judge.refuseSigner(c.Signer, seen); why != "" {
-		return fmt.Errorf("%w: %s", ErrRefused, why)
-	}
-	for _, cut := range s.judge.cutsOf(c.Signer) {
-		nd := s.judge.nodes[cut]
-		r, _ := removal(nd.rec.Body)
-		if !r.spares(c.Author, at) && !s.judge.restored(c.Signer, cut, seen) {
-			return fmt.Errorf("%w: it lies outside the cut of machine %s, which signed it, by record %s", ErrRefused, c.Signer, nd.rec.id)
-		}
-	}
-	return nil
-}
-
 // spares reports whether a change from before or beside a removal still counts: one
 // inside the cut does, and so does a person's, unless the machine is distrusted.
-func (r Remove) spares(author string, at Entry) bool {
+func (r Remove) spares(author string, at crdt.Place) bool {
 	if !r.Distrust && strings.HasPrefix(author, personPrefix) {
 		return true
 	}
@@ -118,26 +107,19 @@ func (s *Snapshot) reach(heads []crdt.ID) (past, error) {
 	return union(pasts, points), nil
 }
 
-// Changed lists, ascending, the machines whose earlier changes PermitsAt may judge
-// otherwise than in an older snapshot of the same log: a cut became valid or void, was
-// lifted, or an admission lost or gained its standing.
-func (s *Snapshot) Changed(old *Snapshot) []crdt.MachineID {
-	ids := map[crdt.MachineID]bool{}
-	for _, in := range []*Snapshot{s, old} {
-		for id := range in.judge.admits {
-			ids[id] = true
-		}
-	}
-	return slices.DeleteFunc(slices.SortedFunc(maps.Keys(ids), compareMachines), func(id crdt.MachineID) bool {
-		return slices.Equal(s.standing(id), old.standing(id))
-	})
-}
-
-// standing is the records that decide what a machine's changes are worth.
-func (s *Snapshot) standing(id crdt.MachineID) []crdt.ID {
+// Standing lists the records that decide what the entries of an actor are worth, up to
+// and including the one at a place: the admissions of its machine that count, and the cuts that
+// leave some of the entries out. While it stays the same, so do all verdicts of
+// [Log.Permits] about them.
+func (s *Snapshot) Standing(at crdt.Place) []crdt.ID {
 	var out []crdt.ID
-	for _, i := range append(s.judge.counting(s.judge.admits[id]), s.judge.cutsOf(id)...) {
+	for _, i := range s.judge.counting(s.judge.admits[at.Machine]) {
 		out = append(out, s.judge.nodes[i].rec.id)
+	}
+	for _, i := range s.judge.cutsOf(at.Machine) {
+		if r, _ := removal(s.judge.nodes[i].rec.Body); !r.spares("", at) {
+			out = append(out, s.judge.nodes[i].rec.id)
+		}
 	}
 	slices.SortFunc(out, crdt.ID.Compare)
 	return out

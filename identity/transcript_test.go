@@ -100,11 +100,8 @@ func (w *world) manage(d *datadriven.TestData, subject string, arg func(string) 
 	case "permits":
 		var seq uint64
 		fmt.Sscan(arg("seq"), &seq)
-		c := crdt.Change{Author: arg("author"), Signer: w.id(subject), Auth: w.marks[arg("auth")]}
-		return "counts", l.Snapshot().PermitsAt(c, Entry{testActor(arg("actor")), testHead(seq)})
-	case "permits-as-seen":
-		c := crdt.Change{Author: "loop:x", Signer: w.id(subject), Auth: w.marks[arg("auth")]}
-		return "counts", l.Permits(c)
+		at := crdt.Place{Machine: w.id(subject), Actor: testActor(arg("actor")), Head: testHead(seq)}
+		return "counts", l.Permits(crdt.Change{Author: arg("author"), At: at, Auth: w.marks[arg("auth")]})
 	}
 	return "", fmt.Errorf("unknown command %q", d.Cmd)
 }

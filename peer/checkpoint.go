@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"slices"
@@ -36,8 +37,10 @@ func (c *Core) CheckpointUseful() bool { return c.journal.since > 0 }
 // between turns, when all that was folded is durable.
 func (c *Core) Checkpoint() *crdt.Checkpoint {
 	j := c.journal
+	standing := j.standing()
+	extra := slices.Concat(putUint64(j.clock.Last()), putUint64(j.recent.oldest()), standing[:])
 	j.since, j.unsaved = 0, j.state.InMemory()
-	return crdt.Capture(j.log, j.state, append(putUint64(j.clock.Last()), putUint64(j.recent.oldest())...), c.notes())
+	return crdt.Capture(j.log, j.state, extra, c.notes())
 }
 
 // Settle says that a checkpoint was saved, and where: objects at rest that did not change
@@ -109,8 +112,11 @@ func (j *journal) read(file crdt.File) error {
 	if err := errors.Join(err, bad); err != nil {
 		return err
 	}
-	if len(extra) != 16 {
+	if len(extra) != 16+len(crdt.ID{}) {
 		return errors.New("the checkpoint holds no clock")
+	}
+	if standing := j.standing(); !bytes.Equal(extra[16:], standing[:]) {
+		return errors.New("the checkpoint is older than a removal, or than what lifted one")
 	}
 	j.clock.Observe(getUint64(extra[:8]))
 	j.recall = getUint64(extra[8:])

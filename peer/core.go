@@ -337,7 +337,11 @@ func (c *Core) flushAuth() {
 		c.put(AuthKey(c.authSaved+i), r)
 	}
 	c.authSaved += len(fresh)
+	before := c.journal.standing()
 	c.trust.refresh()
+	if c.journal.standing() != before {
+		c.out.Rebuild = true // what was folded before is to be judged again
+	}
 	for _, id := range c.members.connected() {
 		c.send(id, AuthRecords{Records: fresh})
 	}

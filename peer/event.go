@@ -144,7 +144,8 @@ type Ready struct {
 	// Answers go to those who asked. Only after Commit.
 	Answers []Answer
 	// Rebuild: what the core holds is no longer what the log on disk says (an actor
-	// was convicted of two histories). After this turn it must be built anew.
+	// was convicted of two histories, or a cut leaves out entries that were folded). After
+	// this turn it must be built anew.
 	Rebuild bool
 	// Looked: objects were evaluated, so that where they stand may be another, though
 	// nothing was written: an action ended as expected, a machine fell silent.

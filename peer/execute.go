@@ -137,7 +137,6 @@ func (e *engine) write(t *tracked, step *lifecycle.Step, reg crdt.Register) {
 		e.mark(t.ref)
 		return
 	}
-	reg.Attempt = old.Attempt + 1
 	if old.Phase == lifecycle.PhaseStarted && old.Executor == e.c.self.Name && old.Reads == reg.Reads {
 		reg.Attempt = old.Attempt // the end of what this machine reported as started
 	}
@@ -156,11 +155,15 @@ func (e *engine) write(t *tracked, step *lifecycle.Step, reg crdt.Register) {
 	e.append(t, step.Name, reg)
 }
 
-// append writes a register as the loop that owns the step.
+// append writes a register as the loop that owns the step, as its next attempt unless it
+// says which. A refused result counts as absent, but has to be outnumbered all the same.
 func (e *engine) append(t *tracked, step string, reg crdt.Register) {
 	o, ok := e.c.journal.state.Object(t.ref)
 	if !ok {
 		return
+	}
+	if reg.Attempt == 0 {
+		reg.Attempt = o.NextAttempt(step)
 	}
 	delete(t.queued, step)
 	e.entries.note(t.ref, t.kind.Graph.StepOwner(step), e.c.now)

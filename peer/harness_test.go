@@ -64,6 +64,9 @@ func newCluster(t testing.TB, n int) *cluster {
 	for i := 1; i <= n; i++ {
 		nd := &node{i: i, key: testKey(fmt.Sprintf("m%d", i)), local: map[string][]byte{}, host: newFakeHost(fmt.Sprintf("m%d", i))}
 		c.cores = append(c.cores, nd)
+		for k, r := range log.Since(0) {
+			nd.local[AuthKey(k)] = r
+		}
 		c.boot(nd, log.Since(0), log.Genesis())
 	}
 	c.connect()
@@ -148,6 +151,10 @@ func (c *cluster) turn(n *node) bool {
 			done.Outputs, done.Err = a.Step.Do(context.Background(), n.host, a.Inputs)
 		}
 		n.core.Step(c.now, done)
+	}
+	if r.Rebuild {
+		c.restart(n.i)
+		return true
 	}
 	return !r.Commit.Empty() || len(r.Send)+len(r.Relay)+len(r.Start)+len(r.Answers)+len(r.Serve) > 0
 }

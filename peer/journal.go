@@ -2,6 +2,7 @@ package peer
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -134,15 +135,17 @@ func (j *journal) takeStored(b crdt.Batch) error {
 		return fmt.Errorf("entry %d of actor %s: %w", b.First, b.Actor, err)
 	}
 	j.c.replica.moved(b.Actor)
-	j.fold(readChanges(a.Changes))
+	j.fold(b, readChanges(b)[a.From-b.First:][:len(a.Changes)])
 	return nil
 }
 
-// fold applies accepted changes to the state.
-func (j *journal) fold(changes []decoded) {
+// fold applies accepted changes of a batch to the state.
+func (j *journal) fold(b crdt.Batch, changes []decoded) {
+	machine := j.writer(b)
 	for i := range changes {
 		if ch := &changes[i]; ch.readable { // containment: what can't be read is stored and relayed, not folded
 			j.clock.Observe(ch.HLC)
+			ch.At.Machine = machine
 			j.apply(ch.Change, ch.id)
 		}
 	}
@@ -183,8 +186,7 @@ func (j *journal) accept(in *received) (crdt.Accepted, bool) {
 	}
 	j.c.out.Commit.Batches = append(j.c.out.Commit.Batches, b)
 	j.c.replica.moved(b.Actor)
-	fresh := in.changes[a.From-b.First:]
-	j.fold(fresh[:len(a.Changes)])
+	j.fold(b, in.changes[a.From-b.First:][:len(a.Changes)])
 	return a, true
 }
 
@@ -232,6 +234,20 @@ func (j *journal) machine(actor crdt.ActorID) crdt.MachineID {
 	return m
 }
 
+// standing digests the records of authorisation that decide what the entries of this log
+// are worth. When it changes, the log has to be folded anew.
+func (j *journal) standing() crdt.ID {
+	h := sha256.New()
+	heads := j.log.Heads()
+	for _, actor := range sortedActors(heads) {
+		h.Write(actor[:])
+		for _, id := range j.c.trust.now.Standing(crdt.Place{Machine: j.machine(actor), Actor: actor, Head: heads[actor]}) {
+			h.Write(id[:])
+		}
+	}
+	return crdt.ID(h.Sum(nil))
+}
+
 // convict keeps the proof that an actor signed two histories, passes it on, and has the
 // core built anew without what came after the fork.
 func (j *journal) convict(b crdt.Batch, a crdt.Accepted) {
@@ -275,25 +291,21 @@ func (j *journal) loadForks(local map[string][]byte) error {
 	return nil
 }
 
-// write signs a change as this machine, appends it to the own log and folds it at
-// once, so that the rest of the turn sees it. It returns the change's ID.
+// write appends a change to the own log and folds it at once, so that the rest of the
+// turn sees it. It returns the change's ID. The turn's batch is signed when it is sealed.
 func (j *journal) write(ch crdt.Change) crdt.ID {
+	j.born()
 	ch.HLC = j.clock.Now(j.c.now.UnixMilli())
 	ch.Nonce = j.c.rand()
 	ch.Level = Level
 	ch.Auth = j.c.trust.Seen(j.c.self.ID)
-	ch.Signer = j.c.self.ID
-	if isPerson(ch.Author) {
-		ch = ch.Sign(j.c.cfg.Sign)
-	}
+	ch.At = crdt.Place{Machine: j.c.self.ID, Actor: j.actor, Head: crdt.Head{Seq: j.ownSeq() + 1}}
 	raw := ch.Encode()
-	id := crdt.ChangeID(raw)
+	id := crdt.ChangeID(j.actor, raw)
 	j.turn = append(j.turn, raw)
 	j.apply(ch, id)
 	return id
 }
-
-func isPerson(author string) bool { return len(author) > 5 && author[:5] == "user:" }
 
 // born starts the own actor of this life: a started peer never goes on with an old
 // one, since its disk may be an older copy of itself.
@@ -311,7 +323,6 @@ func (j *journal) seal() {
 	if len(j.turn) == 0 {
 		return
 	}
-	j.born()
 	head := j.log.Head(j.actor)
 	b := crdt.Batch{Actor: j.actor, First: head.Seq + 1, Prev: head.Hash, Changes: j.turn}
 	if b.First == 1 {

@@ -12,8 +12,8 @@ import (
 	"starling.dev/starling/quorum"
 )
 
-// leaseLength is how long a lease is good for. It is renewed at a third of that.
-const leaseLength = 15 * time.Second
+// LeaseLength is how long a lease is good for. It is renewed at a third of that.
+const LeaseLength = 15 * time.Second
 
 // leases keeps, for each leased pod whose containers this machine has or is about to
 // start, a lease from the voters. All its times are of the boot-time clock, which counts
@@ -149,7 +149,7 @@ func (l *leases) next(s *lease, present []byte) ([]byte, error) {
 	if g.Holder != l.c.self.ID {
 		g.Fence++
 	}
-	return grant{Holder: l.c.self.ID, Fence: g.Fence, Renewal: g.Renewal + 1, Length: leaseLength}.encode(), nil
+	return grant{Holder: l.c.self.ID, Fence: g.Fence, Renewal: g.Renewal + 1, Length: LeaseLength}.encode(), nil
 }
 
 // over reports whether another's lease has ended for certain.
@@ -164,17 +164,17 @@ func (l *leases) answered(s *lease, r *quorum.Round, began time.Duration) {
 	}
 	if r.State() != quorum.Chosen {
 		s.why = fmt.Sprintf("%d of %d voters answer", r.Answers(), len(l.c.voting.roll.Seats))
-		s.next = l.c.now.Add(leaseLength/30 + time.Duration(l.c.rand()%uint64(leaseLength/30)))
+		s.next = l.c.now.Add(LeaseLength/30 + time.Duration(l.c.rand()%uint64(LeaseLength/30)))
 		l.tell(s)
 		return
 	}
 	g, err := decodeGrant(r.Value())
 	switch {
 	case err != nil:
-		s.why, s.next = err.Error(), l.c.now.Add(leaseLength)
+		s.why, s.next = err.Error(), l.c.now.Add(LeaseLength)
 	case g.Holder == l.c.self.ID:
 		s.held, s.fence, s.until, s.other = true, g.Fence, began+g.Length-g.Length/10, nil
-		s.next = l.c.now.Add(leaseLength / 3)
+		s.next = l.c.now.Add(LeaseLength / 3)
 		l.c.engine.woken(s.ref)
 	default:
 		l.wait(s, r.Value(), g)
@@ -190,7 +190,7 @@ func (l *leases) wait(s *lease, value []byte, g grant) {
 	}
 	s.why = fmt.Sprintf("%s holds it, and nobody may start the pod before that has ended", l.c.nameOf(g.Holder))
 	left := s.read + g.Length + g.Length/10 - l.boot
-	s.next = l.c.now.Add(min(max(left, leaseLength/30), leaseLength/3))
+	s.next = l.c.now.Add(min(max(left, LeaseLength/30), LeaseLength/3))
 }
 
 // tell has the driver pass on how the lease stands, to the guard and to the step.

@@ -119,7 +119,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			return nil
 		}
 		if errors.Is(err, errRebuild) {
-			l.cfg.Logger.Warn("an actor has signed two histories; what it wrote after the fork no longer counts")
+			l.cfg.Logger.Warn("some of the log counts otherwise now; it is folded again")
 			l.fail(asError(err))
 			continue
 		}
@@ -138,8 +138,9 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// errRebuild ends a core that has to be built anew from the disk.
-var errRebuild = errors.New("the core is rebuilt")
+// errRebuild ends a core that has to be built anew from the disk: an actor has signed two
+// histories, or a machine was removed and wrote more than its remover had seen.
+var errRebuild = errors.New("this peer reads its log again, since some of it counts otherwise now; look what became of it, and try again")
 
 // Turned returns a channel that is closed at the end of the next turn that wrote
 // something or looked at an object: whoever follows the state reads it again then.

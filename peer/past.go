@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
@@ -80,12 +81,13 @@ func (p *past) batch(raw []byte) (last uint64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("decode batch: %w", err)
 	}
-	for _, raw := range b.Changes {
-		if !bytes.Contains(raw, []byte(p.ref.Name)) {
-			continue // far cheaper than to decode what is about other objects
-		}
-		if ch, err := crdt.DecodeChange(raw); err == nil && ch.Object == p.ref && ch.HLC <= p.until {
-			p.add(decoded{ch, crdt.ChangeID(raw), true})
+	mentions := func(raw []byte) bool { return bytes.Contains(raw, []byte(p.ref.Name)) }
+	if !slices.ContainsFunc(b.Changes, mentions) {
+		return b.Last(), nil // far cheaper than to decode what is about other objects
+	}
+	for _, ch := range readChanges(b) {
+		if ch.readable && ch.Object == p.ref && ch.HLC <= p.until {
+			p.add(ch)
 		}
 	}
 	return b.Last(), nil
@@ -120,6 +122,7 @@ func (c *Core) seeAt(p past) (Seen, error) {
 		return Seen{}, err
 	}
 	for _, ch := range p.changes {
+		ch.At.Machine = c.journal.machine(ch.At.Actor)
 		state.Apply(ch.Change, ch.id)
 	}
 	folded, ok := state.Object(p.ref)

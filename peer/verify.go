@@ -94,15 +94,18 @@ func readBatch(raw []byte) (in received, err error) {
 	if in.batch, err = crdt.DecodeBatch(raw); err != nil {
 		return in, fmt.Errorf("decode batch: %w", err)
 	}
-	in.changes = readChanges(in.batch.Changes)
+	in.changes = readChanges(in.batch)
 	return in, nil
 }
 
-func readChanges(raw [][]byte) []decoded {
-	changes := make([]decoded, len(raw))
-	for i := range raw {
-		ch, err := crdt.DecodeChange(raw[i])
-		changes[i] = decoded{ch, crdt.ChangeID(raw[i]), err == nil}
+// readChanges reads the changes of a batch. Whose log it is, the log tells.
+func readChanges(b crdt.Batch) []decoded {
+	changes := make([]decoded, len(b.Changes))
+	ids, hashes := b.Names()
+	for i, raw := range b.Changes {
+		ch, err := crdt.DecodeChange(raw)
+		ch.At = crdt.Place{Actor: b.Actor, Head: crdt.Head{Seq: b.First + uint64(i), Hash: hashes[i]}}
+		changes[i] = decoded{ch, ids[i], err == nil}
 	}
 	return changes
 }
@@ -135,12 +138,6 @@ func (v *Verifier) batch(raw []byte) (received, error) {
 	if err := b.Verify(v.check, key); err != nil {
 		return in, fmt.Errorf("batch %d of actor %s: %w", b.First, b.Actor, err)
 	}
-	machine := crdt.MachineIDOf(key)
-	for i := range in.changes {
-		if err := v.change(&in.changes[i], machine); err != nil {
-			return in, fmt.Errorf("entry %d of actor %s: %w", b.First+uint64(i), b.Actor, err)
-		}
-	}
 	v.Learn(b)
 	return in, nil
 }
@@ -160,25 +157,4 @@ func (v *Verifier) key(b crdt.Batch) (ed25519.PublicKey, error) {
 		return nil, errStranger
 	}
 	return key, nil
-}
-
-// change checks who vouches for the author: a loop acts on its own machine only; a
-// person's change carries a signature of its own.
-func (v *Verifier) change(ch *decoded, machine crdt.MachineID) error {
-	if !ch.readable {
-		return nil
-	}
-	if !isPerson(ch.Author) {
-		if ch.Signer != machine {
-			return fmt.Errorf("%s is vouched for by machine %s, which does not write this log", ch.Author, ch.Signer)
-		}
-		return nil
-	}
-	v.mu.RLock()
-	m, ok := v.snapshot.ByID(ch.Signer)
-	v.mu.RUnlock()
-	if !ok {
-		return errStranger
-	}
-	return ch.Verify(v.check, m.PublicKey)
 }

@@ -59,9 +59,6 @@ func (c *cluster) restart(i int) {
 	for k := 0; n.local[AuthKey(k)] != nil; k++ {
 		records = append(records, n.local[AuthKey(k)])
 	}
-	if len(records) == 0 {
-		records = c.cores[i%len(c.cores)].core.trust.Since(0)
-	}
 	c.boot(n, records, n.core.trust.Genesis())
 	c.connect()
 }

@@ -25,7 +25,7 @@ func (w *World) trespass() {
 	}
 	ch := crdt.Change{
 		Object: crdt.Ref(o.Object.Key), Incarnation: o.Folded.ID(), Parents: o.Folded.Heads(),
-		Auth: m.core.AuthLog().Seen(m.id), HLC: uint64(m.clock().UnixMilli()) << 16, Nonce: r.Uint64(), Level: peer.Level, Signer: m.id,
+		Auth: m.core.AuthLog().Seen(m.id), HLC: uint64(m.clock().UnixMilli()) << 16, Nonce: r.Uint64(), Level: peer.Level,
 	}
 	if r.chance(0.5) {
 		ch.Author, ch.Ops = "loop:"+api.LoopScheduler, []crdt.Op{{Kind: crdt.OpSet, Path: "spec.labels.tier", Value: api.Str("stolen")}}
@@ -52,9 +52,9 @@ func (w *World) forge() {
 	high := victim.disk.durable.high
 	ch := crdt.Change{
 		Object: crdt.Ref(podKey(r.IntN(podNames))), Author: "user:mallory", HLC: uint64(m.clock().UnixMilli()) << 16,
-		Auth: m.core.AuthLog().Seen(m.id), Nonce: r.Uint64(), Level: peer.Level, Signer: m.id, Ops: []crdt.Op{{Kind: crdt.OpCreate}},
+		Auth: m.core.AuthLog().Seen(m.id), Nonce: r.Uint64(), Level: peer.Level, Ops: []crdt.Op{{Kind: crdt.OpCreate}},
 	}
-	b := crdt.Batch{Actor: high.Actor, First: high.Head.Seq + 1, Prev: high.Head.Hash, Changes: [][]byte{ch.Sign(m.signer()).Encode()}}
+	b := crdt.Batch{Actor: high.Actor, First: high.Head.Seq + 1, Prev: high.Head.Hash, Changes: [][]byte{ch.Encode()}}
 	b = crdt.SignBatch(b, m.signer())
 	w.sometimes("an entry is forged")
 	to := pick(r, w.members())
@@ -78,7 +78,7 @@ func (w *World) equivocate() {
 	var sides [2][]byte
 	for i := range sides {
 		ch := w.mallorysChange(m, o, r, crdt.Op{Kind: crdt.OpSet, Path: "spec.labels.side", Value: api.Int(int64(i))})
-		b := crdt.SignBatch(crdt.Batch{Actor: birth.ActorID(), First: 1, Birth: &birth, Changes: [][]byte{ch.Sign(m.signer()).Encode()}}, m.signer())
+		b := crdt.SignBatch(crdt.Batch{Actor: birth.ActorID(), First: 1, Birth: &birth, Changes: [][]byte{ch.Encode()}}, m.signer())
 		sides[i] = b.Encode()
 	}
 	w.sometimes("a log has two histories")
@@ -121,7 +121,7 @@ func (w *World) somePod(m *machine, r source) (peer.Seen, bool) {
 func (w *World) mallorysChange(m *machine, o peer.Seen, r source, op crdt.Op) crdt.Change {
 	return crdt.Change{
 		Object: crdt.Ref(o.Object.Key), Incarnation: o.Folded.ID(), Parents: o.Folded.Heads(), Author: "user:mallory",
-		Auth: m.core.AuthLog().Seen(m.id), HLC: uint64(m.clock().UnixMilli()) << 16, Nonce: r.Uint64(), Level: peer.Level, Signer: m.id,
+		Auth: m.core.AuthLog().Seen(m.id), HLC: uint64(m.clock().UnixMilli()) << 16, Nonce: r.Uint64(), Level: peer.Level,
 		Ops: []crdt.Op{op},
 	}
 }

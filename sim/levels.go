@@ -41,7 +41,7 @@ func (w *World) writeOfTheFuture() {
 	ch := w.mallorysChange(m, o, r, crdt.Op{Kind: crdt.OpSet, Path: "spec.labels.future", Value: api.Int(r.Int64N(9))})
 	ch.Level = nextLevel
 	birth := crdt.Birth{PublicKey: publicOf(m.key), Nonce: r.Uint64()}
-	b := crdt.SignBatch(crdt.Batch{Actor: birth.ActorID(), First: 1, Birth: &birth, Changes: [][]byte{ch.Sign(m.signer()).Encode()}}, m.signer())
+	b := crdt.SignBatch(crdt.Batch{Actor: birth.ActorID(), First: 1, Birth: &birth, Changes: [][]byte{ch.Encode()}}, m.signer())
 	w.sometimes("a change of the next level")
 	w.future = true
 	to := pick(r, w.members())

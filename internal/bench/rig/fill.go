@@ -190,12 +190,9 @@ func (f *filler) copy(changes []crdt.Change, ref crdt.Ref) {
 		if !c.Incarnation.IsZero() {
 			c.Incarnation = created
 		}
-		if len(c.Sig) > 0 {
-			c = c.Sign(f.key)
-		}
 		raw := c.Encode()
 		if c.Incarnation.IsZero() {
-			created = crdt.ChangeID(raw)
+			created = crdt.ChangeID(f.actor, raw)
 		}
 		f.append(raw)
 	}
