@@ -172,5 +172,35 @@ func (v *evaluator) belongs(n *node, r *Result) bool {
 	if n.step.Where != OnMachine {
 		return v.needed.has(n.at) || r.Phase != PhaseNever
 	}
-	return made(n, r) && r.Executor == v.env.Self || v.needed.has(n.at) && v.env.Machine == v.env.Self
+	return made(n, r) && r.Executor == v.env.Self || v.needed.has(n.at) && v.env.Machine == v.env.Self && !v.outdone(n, r)
+}
+
+// outdone: while the decision where the object is to be is blocked, a step that two
+// machines did in two parts of a cluster is kept by the one that its result tells of,
+// unless that one lets go of a double. It lets go from the top.
+func (v *evaluator) outdone(n *node, r *Result) bool {
+	if !made(n, r) || r.Executor == v.env.Self || v.lost(r.Executor) || !v.undecided(n) {
+		return false
+	}
+	if !v.double(n) {
+		return true
+	}
+	for i := range n.above.all {
+		u, result := v.g.nodes[i], &v.eval.Steps[i].Result
+		if u.step != nil && u.step.Where == OnMachine && made(u, result) && result.Executor == r.Executor && !v.double(u) {
+			return true
+		}
+	}
+	return false
+}
+
+// undecided: a decision that n stands on is blocked.
+func (v *evaluator) undecided(n *node) bool {
+	for i := range n.below.all {
+		m := v.g.nodes[i]
+		if m.step != nil && m.step.Where != OnMachine && v.eval.Steps[i].State == StateBlocked {
+			return true
+		}
+	}
+	return false
 }

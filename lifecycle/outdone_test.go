@@ -1,0 +1,47 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+)
+
+// TestOneOfTwoGoesOn: an object was brought up by two machines in two parts of a cluster,
+// and then an edit left no machine that can have it. It goes on at the one that its
+// results tell of; the other takes back what it made, though the object belongs there.
+func TestOneOfTwoGoesOn(t *testing.T) {
+	g, err := parseGraph(`
+		step home      decides on=executor writes=status.machine reads=spec.size
+		step network   acts undo requires=home
+		step container acts undo requires=network
+		target running requires=container`, map[string]bool{}, func(Step, Inputs) Outputs { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := map[string]map[string]bool{"a": {"network": true, "container": true}, "b": {"network": true, "container": true}}
+	o := &Object{Results: map[string]Result{
+		"network":   {Attempt: 2, Phase: PhaseDone, Executor: "b"},
+		"container": {Attempt: 1, Phase: PhaseDone, Executor: "b"},
+	}}
+	evaluate := func(self string) Evaluation {
+		return g.Evaluate(o, "running", Env{
+			Self: self, Executor: "c", Machine: "a", Now: time.Unix(0, 0),
+			Member: func(string) Member { return Member{Alive: true} }, Removed: func(string) bool { return false },
+			Running: func(string) (Running, bool) { return Running{}, false }, Adopt: func(string) bool { return false },
+			Effects: func(step string) bool { return made[self][step] }, MayRetry: func(string) bool { return false },
+		})
+	}
+	o.Results["home"] = Result{
+		Attempt: 2, Phase: PhaseFailed, Executor: "c", Reads: evaluate("c").Run[0].Reads,
+		Outputs: map[string]string{"status.machine": `"a"`},
+	}
+	for _, want := range []string{"container", "network"} {
+		e := evaluate("a")
+		if len(e.Run) != 1 || e.Run[0].Step.Name != want || !e.Run[0].Undo || !e.Run[0].Stray {
+			t.Fatalf("a does %+v; want it to take back its %s, alone", e.Run, want)
+		}
+		made["a"][want] = false
+		if e := evaluate("b"); len(e.Run) > 0 {
+			t.Fatalf("b does %+v; want nothing: it goes on there", e.Run)
+		}
+	}
+}
