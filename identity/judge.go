@@ -35,8 +35,6 @@ type judge struct {
 	renames     map[crdt.MachineID][]int
 	// uses lists the admissions that name a grant.
 	uses map[crdt.ID][]int
-	// horizon bounds what is looked at; nil for everything.
-	horizon past
 	// cutVerdicts is what rule 4 has found so far: "" for a valid cut, else why not.
 	cutVerdicts map[int]string
 }
@@ -114,14 +112,6 @@ func (j *judge) view(limit past) *view {
 	return &view{judge: j, limit: limit, verdicts: map[int]string{}}
 }
 
-// within judges as if there were nothing beyond a horizon, which must be closed under
-// parents.
-func (j *judge) within(horizon past) *view {
-	inner := *j
-	inner.horizon, inner.cutVerdicts = horizon, map[int]string{}
-	return inner.view(horizon)
-}
-
 // cutsOf returns the valid cuts of a machine that this view contains, in order.
 func (v *view) cutsOf(m crdt.MachineID) []int {
 	var out []int
@@ -136,7 +126,7 @@ func (v *view) cutsOf(m crdt.MachineID) []int {
 
 // sees reports whether a cut belongs to the view: to its limit, or to the roots' cuts.
 func (v *view) sees(c int) bool {
-	return v.limit.has(c) || v.nodes[c].root && (v.horizon == nil || v.horizon.has(c))
+	return v.limit.has(c) || v.nodes[c].root
 }
 
 // before orders records by (stamp, ID), the order that settles every contest.
