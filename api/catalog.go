@@ -36,6 +36,25 @@ func (c *Catalog) With(more ...Kind) *Catalog {
 	return all
 }
 
+// fieldTarget is where an object's goal stands, in every kind.
+const fieldTarget = "lifecycle.target"
+
+// WithGoals returns the catalog with more targets that objects of a kind can be switched to.
+func (c *Catalog) WithGoals(kind string, goals ...string) *Catalog {
+	i := slices.IndexFunc(c.kinds, func(k Kind) bool { return k.Name == kind })
+	if i < 0 || len(goals) == 0 {
+		return c
+	}
+	k := c.kinds[i]
+	k.Fields = slices.Clone(k.Fields)
+	for i := range k.Fields {
+		if f := &k.Fields[i]; f.Path == fieldTarget {
+			f.Enum = slices.Concat(f.Enum, goals)
+		}
+	}
+	return c.With(k)
+}
+
 // Kinds returns the tables, sorted by name. The caller must not change them.
 func (c *Catalog) Kinds() []Kind { return c.kinds }
 

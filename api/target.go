@@ -12,6 +12,8 @@ var targetKind = Kind{
 			Doc: "Steps and targets that are done when this one is reached."},
 		{Path: "spec.after", Type: TypeStrings,
 			Doc: "Steps and targets that are over when this one is reached; they need not be done."},
+		{Path: "spec.goal", Type: TypeBool, Default: "true",
+			Doc: "Whether `peer switch` may bring objects to the target: then they run what it requires, and nothing else."},
 		{Path: "spec.doc", Type: TypeString,
 			Doc: "What it means to have reached the target."},
 
@@ -41,13 +43,24 @@ type TargetSpec struct {
 	Kind            string
 	Requires, After []string
 	Doc             string
+	Goal            bool
+}
+
+// WithTarget returns the catalog with what a Target object declares, if objects can be
+// switched to it.
+func (c *Catalog) WithTarget(name string, f Fields) *Catalog {
+	k, ok := c.KindByName(f.String("spec.kind"))
+	if !ok || CheckName(name) != nil || f.Has("spec.goal") && !f.Bool("spec.goal") {
+		return c
+	}
+	return c.WithGoals(k.Name, name)
 }
 
 // DecodeTarget reads a Target's fields, as DecodePod reads a pod's.
 func DecodeTarget(f Fields) (HookedTarget, error) {
 	r := newReader(f)
 	t := HookedTarget{
-		Spec:      TargetSpec{Kind: r.str("spec.kind"), Requires: r.strings("spec.requires"), After: r.strings("spec.after"), Doc: r.str("spec.doc")},
+		Spec:      TargetSpec{Kind: r.str("spec.kind"), Requires: r.strings("spec.requires"), After: r.strings("spec.after"), Doc: r.str("spec.doc"), Goal: r.bool("spec.goal")},
 		Lifecycle: r.lifecycle(),
 		Status:    HookedStatus{Fits: r.bool("status.fits")},
 	}

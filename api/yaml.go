@@ -163,13 +163,15 @@ func (c *Catalog) WithKindsIn(data []byte) *Catalog {
 	return c.withKindsOf(docs)
 }
 
-// Lacks reports whether a file has objects of kinds that are not in the catalog.
+// Lacks reports whether a file has objects of kinds that are not in the catalog, or that are
+// to be at targets that are not.
 func (c *Catalog) Lacks(data []byte) bool {
 	for _, d := range splitDocuments("", string(data)) {
 		if !utf8.Valid(data) || d.size() > MaxSpec || !d.parse() {
 			continue
 		}
-		if _, ok := c.KindByName(d.fields.String("kind")); !ok {
+		k, ok := c.KindByName(d.fields.String("kind"))
+		if f, _ := c.FieldOf(k.Name, fieldTarget); !ok || d.fields.Has(fieldTarget) && !slices.Contains(f.Enum, d.fields.String(fieldTarget)) {
 			return true
 		}
 	}
@@ -185,10 +187,15 @@ func (c *Catalog) withKindsOf(docs []*document) *Catalog {
 			}
 		}
 	}
-	if len(kinds) == 0 {
-		return c
+	if len(kinds) > 0 {
+		c = c.With(kinds...)
 	}
-	return c.With(kinds...)
+	for _, d := range docs {
+		if d.found && strings.EqualFold(d.fields.String("kind"), targetKind.Name) {
+			c = c.WithTarget(d.fields.String("name"), d.fields)
+		}
+	}
+	return c
 }
 
 // body runs the YAML parser. The parser is not ours: should it panic on some input,

@@ -26,3 +26,29 @@ func TestSwitchWhileAnotherIsUnderWay(t *testing.T) {
 	c.must(t, 1, "switch", "torn", "deleted")
 	c.awaitGone(t, 3, "torn")
 }
+
+// A pod is brought to a target that a Target declares, from any machine, by `switch` and by
+// a file, and back.
+func TestSwitchToADeclaredTarget(t *testing.T) {
+	c := need(t)
+	c.remove(t, "staged", "target/staged")
+	c.apply(t, 1, "alice", podSpec{name: "staged", args: serve}.String())
+	address := c.awaitReady(t, 1, "staged").status("address")
+	c.apply(t, 1, "alice", "kind: Target\nname: staged\nspec: {kind: Pod, requires: [image, network], doc: All is there that a container needs.}\n")
+	c.await(t, 2, "target/staged", "part of the lifecycle", func(s seen) bool { return s.ready() })
+	c.must(t, 2, "switch", "staged", "staged")
+	c.must(t, 3, "wait", "staged", "--for", "staged")
+	s := c.await(t, 3, "staged", "at rest there", func(s seen) bool {
+		return s.GetGoal() == "staged" && s.GetObject().GetVerdict() == "converged" && s.status("running") != "true"
+	})
+	if s.status("address") != address {
+		t.Errorf("it has the address %s, and had %s", s.status("address"), address)
+	}
+	says(t, c.must(t, 1, "explain", "pod.lifecycle.target"), "ready, running, stopped, staged")
+	refuses(t, c.ask(t, 1, "", "delete", "target/staged"), "1 object (pod/staged)", "switch them to another first")
+	c.apply(t, 3, "alice", podSpec{name: "staged", args: serve}.String()+"lifecycle: {target: staged}\n")
+	c.must(t, 3, "switch", "staged", "ready")
+	if got := c.awaitReady(t, 1, "staged").status("address"); got != address {
+		t.Errorf("back again it has the address %s, and had %s", got, address)
+	}
+}

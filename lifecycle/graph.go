@@ -287,6 +287,12 @@ func (n *node) goal() bool {
 	return n.target != nil && n.target.Goal || n.step != nil && n.step.Goal
 }
 
+// Takes reports whether a goal can't be reached without a step or target.
+func (g *Graph) Takes(goal, name string) bool {
+	a, b := g.index[goal], g.index[name]
+	return a != nil && b != nil && a.hard.has(b.at)
+}
+
 // StepOwner returns the loop that owns a step, or "".
 func (g *Graph) StepOwner(step string) string {
 	if n, ok := g.index[step]; ok {

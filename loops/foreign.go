@@ -127,7 +127,7 @@ func HookTargets() []lifecycle.Target {
 func TargetOf(name string, f api.Fields) (kind string, t lifecycle.Target, err error) {
 	decoded, err := api.DecodeTarget(f)
 	s := decoded.Spec
-	return s.Kind, lifecycle.Target{Name: name, Requires: s.Requires, After: s.After, Doc: s.Doc}, err
+	return s.Kind, lifecycle.Target{Name: name, Requires: s.Requires, After: s.After, Doc: s.Doc, Goal: s.Goal}, err
 }
 
 // TargetHooks returns the loop of Targets.

@@ -64,8 +64,20 @@ func (d definition) compile() (Kind, error) {
 		},
 		Effective:   func(f api.Fields) api.Fields { return api.Effective(d.name, f) },
 		Validate:    validate,
-		Goal:        func(f api.Fields) string { return f.String("lifecycle.target") },
+		Goal:        goalIn(g),
 		Derive:      d.derive,
 		Reservation: d.reserve,
 	}, nil
+}
+
+// goalIn reads where objects are to be. One whose target is not there any more, since it was
+// taken away while a partition kept the object from being seen, is to be ready.
+func goalIn(g *lifecycle.Graph) func(api.Fields) string {
+	goals := g.Goals()
+	return func(f api.Fields) string {
+		if goal := f.String(jobTarget); slices.Contains(goals, goal) {
+			return goal
+		}
+		return api.TargetReady
+	}
 }

@@ -44,7 +44,7 @@ func (v *view) Standing(key string) (s loops.Standing) {
 			s.Requires = append(s.Requires, api.Key(other).String())
 		}
 	}
-	s.Up = s.Verdict == lifecycle.Converged && !isDown(s.Goal)
+	s.Up = s.Verdict == lifecycle.Converged && !t.kind.down(s.Goal)
 	return s
 }
 
@@ -64,9 +64,14 @@ func (v *view) Nearest(key, except string) string {
 	return api.Nearest(api.Key(ref).String(), keys)
 }
 
-// isDown: an object at that goal does not do its work.
-func isDown(goal string) bool {
-	return goal == lifecycle.Deleted || goal == api.TargetStopped || goal == api.TargetDrained
+// down: an object at that goal does not do its work. It does where it is running, or, of a
+// kind that has no such point, where everything is done that ready takes.
+func (k *Kind) down(goal string) bool {
+	work := api.TargetRunning
+	if !k.Graph.Takes(work, work) { // there is none
+		work = api.TargetReady
+	}
+	return goal == lifecycle.Deleted || goal == api.TargetStopped || goal == api.TargetDrained || !k.Graph.Takes(goal, work)
 }
 
 // bindings bounds how many objects a chain of bindings leads through.
@@ -76,7 +81,7 @@ const bindings = 8
 // down, or not there, is stopped, whatever its own target.
 func (e *engine) goalOf(kind *Kind, f api.Fields, depth int) string {
 	goal := kind.Goal(f)
-	if !isDown(goal) && slices.Contains(kind.Graph.Goals(), api.TargetStopped) && e.downOf(f, depth) != "" {
+	if !kind.down(goal) && slices.Contains(kind.Graph.Goals(), api.TargetStopped) && e.downOf(f, depth) != "" {
 		return api.TargetStopped
 	}
 	return goal
@@ -92,7 +97,7 @@ func (e *engine) downOf(f api.Fields, depth int) string {
 	for _, key := range loops.Bound(f) {
 		ref, ok := e.refOf(key)
 		t := e.objects[ref]
-		if !ok || t == nil || t.life == 0 || t.gone || t.snap().Deleted || isDown(e.goalOf(t.kind, t.snap().Fields, depth+1)) {
+		if !ok || t == nil || t.life == 0 || t.gone || t.snap().Deleted || t.kind.down(e.goalOf(t.kind, t.snap().Fields, depth+1)) {
 			return key
 		}
 	}
@@ -105,7 +110,7 @@ func (s Seen) WaitsFor() string { return loops.WaitsFor(s.Object.Status()) }
 // BoundDown is the object that holds a bound one down, and how it stands; "" if none does.
 func (c *Core) BoundDown(key api.Key) (other, how string) {
 	t, ok := c.engine.objects[crdt.Ref(key)]
-	if !ok || t.life == 0 || isDown(t.kind.Goal(t.snap().Fields)) {
+	if !ok || t.life == 0 || t.kind.down(t.kind.Goal(t.snap().Fields)) {
 		return "", ""
 	}
 	if other = c.engine.downOf(t.snap().Fields, 0); other == "" {

@@ -50,7 +50,9 @@ func defineOwn(o *lifecycle.Object) (ownKind, bool) {
 			}
 			return set.Check(f)
 		},
-		Goal: func(f api.Fields) string { return f.String("lifecycle.target") },
+	}
+	if own.fault == "" {
+		own.kind.Goal = goalIn(graph)
 	}
 	for _, l := range list {
 		if slices.ContainsFunc(l.Steps, func(s lifecycle.Step) bool { return s.Children != "" }) {
@@ -71,7 +73,7 @@ func (o ownKind) unfit(why string) Kind {
 		panic("unreachable: the lifecycle of what does not fit is fixed: " + err.Error())
 	}
 	kind := o.kind
-	kind.Graph, kind.Compose = graph, nil
+	kind.Graph, kind.Compose, kind.Goal = graph, nil, goalIn(graph)
 	return kind
 }
 
@@ -80,7 +82,7 @@ func joinLoops(own, foreign []lifecycle.Loop) []lifecycle.Loop {
 	all := slices.Clone(own)
 	for _, l := range foreign {
 		for i, s := range l.Steps {
-			h := loops.Hook{Kind: l.Kind, Loop: l.Name, Step: s}
+			h := loops.Hook{Kind: l.Kind, Loop: l.Name, Entries: l.Entries, Step: s}
 			if i == 0 {
 				h.Claims = l.Claims
 			}

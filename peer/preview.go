@@ -93,7 +93,34 @@ func (e *engine) fit(p preview, fresh []applicant) *api.Error {
 			}
 		}
 	}
-	return e.leavesOut(p, fresh)
+	if fault := e.leavesOut(p, fresh); fault != nil {
+		return fault
+	}
+	return e.strands(p)
+}
+
+// strands refuses to take a target away from objects that are to be at it.
+func (e *engine) strands(p preview) *api.Error {
+	for _, kind := range sortedKeys(e.reg.kinds) {
+		now, next := e.reg.kinds[kind].kind.Graph.Goals(), p.kinds[kind].kind.Graph
+		if next == nil {
+			continue
+		}
+		gone := slices.DeleteFunc(now, func(goal string) bool { return slices.Contains(next.Goals(), goal) })
+		if len(gone) == 0 {
+			continue
+		}
+		var left []string
+		for _, t := range e.staying(kind) {
+			if !p.writes(api.Key(t.ref)) && slices.Contains(gone, t.snap().Fields.String(jobTarget)) {
+				left = append(left, api.Key(t.ref).String())
+			}
+		}
+		if len(left) > 0 {
+			return api.Errorf(api.Invalid, "%s would be left without the target that they are to be at (%s), so nothing was changed; switch them to another first", counted(left), listed(gone))
+		}
+	}
+	return nil
 }
 
 // leavesOut refuses to write what would leave something else out of the lifecycles: a Step

@@ -244,9 +244,24 @@ func (r *registration) addTarget(a applicant) string {
 		return err.Error()
 	}
 	next.kind.Graph = g
+	if t.Goal {
+		next.kind.Goal, next.kind.Validate = goalIn(g), atGoals(c.kind.Validate, t.Name)
+		r.catalog = r.catalog.WithGoals(kind, t.Name)
+	}
 	next.sign(a)
 	r.kinds[kind] = next
 	return ""
+}
+
+// atGoals takes a target that the table of the kind does not know.
+func atGoals(validate func(api.Fields) []api.Problem, goal string) func(api.Fields) []api.Problem {
+	return func(f api.Fields) []api.Problem {
+		if f.String(jobTarget) == goal {
+			f = f.Clone()
+			delete(f, jobTarget)
+		}
+		return validate(f)
+	}
 }
 
 // addStep takes a Step into the lifecycle of its kind, unless it does not fit.

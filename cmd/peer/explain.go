@@ -28,7 +28,7 @@ func explainCommand(c *cli) *cobra.Command {
 			}
 			first, _, _ := strings.Cut(args[0], ".")
 			kinds := api.Builtin()
-			if _, builtin := api.KindByName(first); !builtin {
+			if _, builtin := api.KindByName(first); !builtin || strings.HasSuffix(args[0], "."+targetField) {
 				if all, err := c.catalog(cmd.Context()); err == nil {
 					kinds = all
 				}

@@ -74,12 +74,9 @@ func (c *cli) targetsOf(ctx context.Context, kind string) []string {
 }
 
 func (c *cli) fieldOf(ctx context.Context, kind, path string) (api.Field, bool) {
-	if f, ok := api.Builtin().FieldOf(kind, path); ok {
-		return f, true
-	}
 	all, err := c.catalog(ctx)
 	if err != nil {
-		return api.Field{}, false
+		all = api.Builtin()
 	}
 	return all.FieldOf(kind, path)
 }
