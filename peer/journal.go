@@ -318,18 +318,31 @@ func (j *journal) born() {
 	j.c.put(keyActor, bytes.Clone(j.actor[:]))
 }
 
-// seal makes the turn's own changes one batch, signed once.
+// sealBytes is when a batch of own changes is large enough. The one that exceeds it goes
+// with it, and the batch is still far below what others take.
+const sealBytes = crdt.MaxBatch / 2
+
+// seal makes the turn's own changes one batch, signed once, or a few if they are many.
 func (j *journal) seal() {
-	if len(j.turn) == 0 {
-		return
+	turn := j.turn
+	j.turn = nil
+	for len(turn) > 0 {
+		n := 0
+		for size := 0; n < len(turn) && size < sealBytes; n++ {
+			size += len(turn[n])
+		}
+		j.sealBatch(turn[:n:n])
+		turn = turn[n:]
 	}
+}
+
+func (j *journal) sealBatch(changes [][]byte) {
 	head := j.log.Head(j.actor)
-	b := crdt.Batch{Actor: j.actor, First: head.Seq + 1, Prev: head.Hash, Changes: j.turn}
+	b := crdt.Batch{Actor: j.actor, First: head.Seq + 1, Prev: head.Hash, Changes: changes}
 	if b.First == 1 {
 		b.Birth = &j.birth
 	}
 	b = crdt.SignBatch(b, j.c.cfg.Sign)
-	j.turn = nil
 	a, err := j.log.Accept(b)
 	if err != nil {
 		panic(fmt.Sprintf("own batch refused by the own log: %v", err))
