@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -84,12 +85,17 @@ func nextSegment(path string) (segment, rest string) {
 // whoever keeps one gives it to [Graph.Reevaluate] only, for objects whose maps are never
 // changed.
 type Memo struct {
-	graph  *Graph
-	fields api.Fields  // the very map that base was made of
-	base   []readField // the fields, sorted
-	all    []readField // everything, sorted
-	spare  []readField // memory of an earlier all
-	rest   []readField // memory for what is not of the fields
+	graph *Graph
+	// fields, left and results are the very maps that base and all were made of; derived equals
+	// what all was made of.
+	fields  api.Fields
+	left    map[string]api.Fields
+	results map[string]Result
+	derived api.Fields
+	base    []readField // the fields, sorted
+	all     []readField // everything, sorted
+	spare   []readField // memory of an earlier all
+	rest    []readField // memory for what is not of the fields
 	// kept holds the readers whose hash is in hashes.
 	kept   set
 	hashes []keptHash
@@ -134,7 +140,12 @@ func (m *Memo) read(g *Graph, o *Object) {
 	if m.graph != g {
 		*m = Memo{graph: g, hashes: make([]keptHash, g.readers)}
 	}
-	if m.fields == nil || !sameMap(m.fields, o.Fields) {
+	same := SameMap(m.fields, o.Fields) && SameMap(m.left, o.Left) && SameMap(m.results, o.Results)
+	if m.all != nil && same && maps.Equal(m.derived, o.Derived) {
+		return
+	}
+	m.left, m.results, m.derived = o.Left, o.Results, o.Derived
+	if m.fields == nil || !SameMap(m.fields, o.Fields) {
 		m.fields, m.base = o.Fields, m.sorted(o.Fields)
 	}
 	if m.rest == nil {
@@ -242,13 +253,13 @@ func (m *Memo) sort(list []readField) {
 // clone returns a memo that goes on from what m knows.
 func (m *Memo) clone() *Memo {
 	return &Memo{
-		graph: m.graph, fields: m.fields, base: m.base, all: slices.Clone(m.all),
+		graph: m.graph, fields: m.fields, left: m.left, results: m.results, derived: m.derived, base: m.base, all: slices.Clone(m.all),
 		kept: m.kept, hashes: slices.Clone(m.hashes),
 	}
 }
 
-// sameMap reports whether both are one map, not only equal.
-func sameMap(a, b api.Fields) bool {
+// SameMap reports whether both are one map, not only equal.
+func SameMap[M ~map[string]V, V any](a, b M) bool {
 	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
 }
 

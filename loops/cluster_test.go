@@ -86,7 +86,9 @@ func (c *fakeCluster) Random() uint64 { c.random++; return c.random * 0x9E3779B9
 
 func (c *fakeCluster) Children(*lifecycle.Object, string) []ChildState { return nil }
 
-func (c *fakeCluster) Routes() map[string]string { return RoutesOf(c, c.Objects("Pod")) }
+func (c *fakeCluster) Routes(except string) api.Fields {
+	return RoutesBut(RoutesOf(c, c.Objects("Pod")), except)
+}
 
 func (c *fakeCluster) Ask(name string) { c.asked = append(c.asked, name) }
 

@@ -21,8 +21,9 @@ type Surroundings interface {
 	Object(key api.Key) (*lifecycle.Object, bool)
 	// Children tells how the children that a loop made for an object stand, sorted by key.
 	Children(parent *lifecycle.Object, loop string) []ChildState
-	// Routes is what [RoutesOf] computes of the cluster.
-	Routes() map[string]string
+	// Routes is what [RoutesOf] computes of the cluster, but a machine's own, as fields. It
+	// must not be changed.
+	Routes(except string) api.Fields
 	// Ask has the voters asked, now, whether a machine is silent.
 	Ask(machine string)
 	// WakeAt has the object looked at again at the given time.
@@ -114,18 +115,21 @@ func machineStanding(o *lifecycle.Object, machine string, v Surroundings) string
 
 // DeriveMachine adds the machine's routes to the others: "cluster.routes.NAME" is a list of the machine's address, the prefixes
 // behind it (its own /96 and the /128 of each pod that moved there), and the end of its tunnels if it has one.
-func DeriveMachine(o *lifecycle.Object, v Surroundings) api.Fields {
-	all := v.Routes()
+func DeriveMachine(o *lifecycle.Object, v Surroundings) api.Fields { return v.Routes(o.Key.Name) }
+
+// RoutesBut are the fields of all routes but a machine's own.
+func RoutesBut(all map[string]string, except string) api.Fields {
 	fields := make(api.Fields, len(all))
 	for machine, list := range all {
-		if machine != o.Key.Name {
+		if machine != except {
 			fields[api.Join("cluster", "routes", machine)] = list
 		}
 	}
 	return fields
 }
 
-// RoutesOf lists, by machine, what DeriveMachine tells the others of it. moved are the pods that
+// RoutesOf lists, by machine, what DeriveMachine tells the others of it. It depends on who is
+// a member and on what was said of machines and pods, not on who answers. moved are the pods that
 // may have left their machine's prefix.
 func RoutesOf(v Surroundings, moved []*lifecycle.Object) map[string]string {
 	machines := map[string]*lifecycle.Object{}

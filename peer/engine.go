@@ -35,10 +35,9 @@ type engine struct {
 	// health is what the probes of this machine last said, by identity and container.
 	health map[string]map[string]loops.Health
 	// moved are the machines, and the pods whose address is not of their machine's prefix,
-	// with what their routes depend on; routes is what follows, nil if it has to be computed
-	// anew.
+	// with what their routes depend on; routes is what follows.
 	moved  map[crdt.Ref][4]string
-	routes map[string]string
+	routes routes
 	// atHand are the objects that are at hand and may be dropped, the longest first.
 	atHand  []*tracked
 	members map[string]string // machine name -> its topic, one copy of each
@@ -156,7 +155,7 @@ func (e *engine) track(ref crdt.Ref) *tracked {
 
 // refresh takes a new snapshot of the folded object.
 func (e *engine) refresh(t *tracked) {
-	before := t.life
+	before, old := t.life, t.warm
 	if t.life = 0; e.take(t) {
 		t.life = lifeOf(t.warm.folded)
 	}
@@ -165,8 +164,15 @@ func (e *engine) refresh(t *tracked) {
 	}
 	e.feed.changed(t)
 	e.lists[t.ref.Kind] = nil
-	e.account(t)
-	e.relate(t)
+	same := t.life == before && t.life != 0 && !t.unseen && old != nil && lifecycle.SameMap(old.snap.Fields, t.warm.snap.Fields)
+	if !same || t.gone || t.warm.machine != t.placed { // else what it is accounted for is as it was
+		e.account(t)
+	}
+	if same {
+		e.wakeParent(t)
+	} else {
+		e.relate(t)
+	}
 }
 
 // account keeps what is placed and reserved on each machine up to date.
@@ -190,8 +196,7 @@ func (e *engine) placement(t *tracked) (machine string, r lifecycle.Reservation)
 	if t.life == 0 || t.gone {
 		return "", r
 	}
-	m, _ := t.snap().Field("status.machine")
-	if machine = unquote(m); machine != "" && t.kind.Reservation != nil {
+	if machine = t.hand().machine; machine != "" && t.kind.Reservation != nil {
 		r = t.kind.Reservation(t.snap().Fields)
 	}
 	return machine, r
@@ -235,12 +240,12 @@ func (e *engine) memberChanged(name string) {
 	e.wakeTopic(kindTopic("members"))
 	e.wakeIndex(e.placed, name)
 	e.markUnsettled()
-	e.routesChanged()
+	e.mark(e.selfRef())
 }
 
 // clusterChanged: the set of machines is another; names may be, too.
 func (e *engine) clusterChanged() {
-	e.eligible, e.routes = nil, nil
+	e.eligible, e.routes = nil, routes{}
 	for _, t := range e.objects {
 		if t.warm = nil; t.unseen { // the names of machines in it may be others
 			continue

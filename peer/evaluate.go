@@ -57,19 +57,14 @@ func (e *engine) evaluate(t *tracked) {
 // everybody, until it is gone.
 func (e *engine) concerns(t *tracked) bool {
 	self := e.c.self.Name
-	machine := e.machineOf(t.ref, t.snap())
+	machine := t.machine()
 	if t.snap().Deleted || machine == self || e.executor(t) == self || len(t.running) > 0 || e.effects.any(t.snap().ID) {
 		return true
 	}
 	if _, promised := e.held.byID[t.snap().ID]; promised {
 		return true
 	}
-	for _, r := range t.snap().Results {
-		if r.Executor == self {
-			return true
-		}
-	}
-	return machine != "" && !e.c.memberView(machine).Alive
+	return t.hand().own || machine != "" && !e.c.memberView(machine).Alive
 }
 
 // leave drops what was known of an object that others are at work on. Where it stands is

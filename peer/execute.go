@@ -257,7 +257,7 @@ func (e *engine) actionDone(d ActionDone) {
 }
 
 func (e *engine) finish(a *action, d ActionDone) {
-	if a.step.Where == lifecycle.OnMachine && e.machineOf(a.t.ref, a.t.snap()) != e.c.self.Name {
+	if a.step.Where == lifecycle.OnMachine && a.t.machine() != e.c.self.Name {
 		return // it belongs elsewhere by now; what was made is taken back
 	}
 	if owns := (*lifecycle.Owns)(nil); errors.As(d.Err, &owns) {

@@ -51,7 +51,7 @@ func (e *engine) tighten(t *tracked) {
 	if !ok || t.kind.Reservation == nil || t.verdict != lifecycle.Converged || t.gone {
 		return
 	}
-	if r := t.kind.Reservation(t.snap().Fields); !r.Equal(old) && e.machineOf(t.ref, t.snap()) == e.c.self.Name {
+	if r := t.kind.Reservation(t.snap().Fields); !r.Equal(old) && t.machine() == e.c.self.Name {
 		e.promise(t.snap().ID, r)
 		e.wakeTopic(kindTopic("Pod"))
 	}
@@ -75,7 +75,7 @@ func (e *engine) release(t *tracked) {
 	if _, ok := e.held.byID[t.snap().ID]; !ok || e.effects.any(t.snap().ID) || len(t.running) > 0 {
 		return
 	}
-	if !t.gone && !t.snap().Deleted && e.machineOf(t.ref, t.snap()) == e.c.self.Name {
+	if !t.gone && !t.snap().Deleted && t.machine() == e.c.self.Name {
 		return
 	}
 	e.strike(t.snap().ID)

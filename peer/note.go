@@ -211,6 +211,7 @@ func (e *engine) seen(t *tracked) {
 	t.unseen = false
 	said, is := e.noteOf(t), e.facts(t)
 	if !is.equal(&said) {
+		t.warm = nil // or what it is accounted for would count as known
 		e.changed(t.ref)
 	}
 }

@@ -18,6 +18,8 @@ import (
 type warm struct {
 	snap    *lifecycle.Object
 	folded  *crdt.Object // what snap was made of
+	machine string       // that it is placed on, as far as is decided
+	own     bool         // this machine wrote a result of it
 	memo    lifecycle.Memo
 	invalid []api.Problem // of a merge that does not run for that reason
 	used    bool          // since it was last considered for dropping
@@ -52,6 +54,7 @@ func (e *engine) take(t *tracked) bool {
 		return false
 	}
 	t.warm = e.snapshot(t, o, t.warm)
+	e.standing(t.warm)
 	t.warm.used = true
 	if !t.waits && e.rests(t.ref.Kind) {
 		t.waits = true
@@ -59,6 +62,23 @@ func (e *engine) take(t *tracked) bool {
 		e.drop()
 	}
 	return true
+}
+
+// standing notes what every evaluation asks for.
+func (e *engine) standing(w *warm) {
+	machine, _ := w.snap.Field("status.machine")
+	w.machine = unquote(machine)
+	for _, r := range w.snap.Results {
+		w.own = w.own || r.Executor == e.c.self.Name
+	}
+}
+
+// machine is where an object's steps on a machine run: for a Machine, itself.
+func (t *tracked) machine() string {
+	if t.ref.Kind == "Machine" {
+		return t.ref.Name
+	}
+	return t.hand().machine
 }
 
 // rests reports whether objects of the kind are dropped at all: of some there are few, and

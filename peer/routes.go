@@ -3,6 +3,7 @@ package peer
 import (
 	"net/netip"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/loops"
@@ -48,9 +49,16 @@ func (e *engine) noteRouted(t *tracked, now [4]string) {
 	}
 }
 
+// routes are those to each machine, and as fields those to all but one; both nil if they have
+// to be computed anew.
+type routes struct {
+	of  map[string]string
+	but map[string]api.Fields
+}
+
 // routesChanged has this machine look at its routes again.
 func (e *engine) routesChanged() {
-	e.routes = nil
+	e.routes = routes{}
 	e.mark(e.selfRef())
 }
 

@@ -50,12 +50,15 @@ func (v *view) Reserved(machine string, except api.Key) lifecycle.Reservation {
 
 func (v *view) Held(exceptID string) lifecycle.Reservation { return v.c.engine.held.sum(exceptID) }
 
-func (v *view) Routes() map[string]string {
-	e := v.c.engine
-	if e.routes == nil {
-		e.routes = loops.RoutesOf(v, e.movedPods())
+func (v *view) Routes(except string) api.Fields {
+	r := &v.c.engine.routes
+	if r.of == nil {
+		r.of, r.but = loops.RoutesOf(v, v.c.engine.movedPods()), map[string]api.Fields{}
 	}
-	return e.routes
+	if r.but[except] == nil {
+		r.but[except] = loops.RoutesBut(r.of, except)
+	}
+	return r.but[except]
 }
 
 func (v *view) Ask(machine string) {
