@@ -42,16 +42,22 @@ func parts(objects []int) []part {
 
 func main() {
 	if role := os.Getenv(logbench.RoleEnv); role != "" {
-		exit(logbench.Child(role))
+		exit(profiled(os.Getenv(profileEnv), func() error { return logbench.Child(role) }))
 		return
 	}
 	sizes := flag.String("objects", "0,10000,100000", "numbers of objects that memory and restart are measured with")
-	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to `FILE`")
+	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to `FILE`, and of the last peer that it starts to FILE.peer")
 	flag.Parse()
+	if *profile != "" {
+		exit(os.Setenv(profileEnv, *profile+".peer"))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	exit(profiled(*profile, func() error { return run(ctx, *sizes, flag.Args()) }))
 }
+
+// profileEnv tells another process where to write its profile.
+const profileEnv = "STARLING_BENCH_CPUPROFILE"
 
 // profiled runs do, with a CPU profile if a file is named.
 func profiled(file string, do func() error) error {
