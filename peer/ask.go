@@ -80,12 +80,14 @@ func (l *Loop) request(ctx context.Context, event func(id uint64) Event) (Answer
 	}
 }
 
-func (l *Loop) answer(a Answer) {
+func (l *Loop) answer(answers []Answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if ch, ok := l.waiting[a.Request]; ok {
-		ch <- a
-		delete(l.waiting, a.Request)
+	for _, a := range answers {
+		if ch, ok := l.waiting[a.Request]; ok {
+			ch <- a
+			delete(l.waiting, a.Request)
+		}
 	}
 }
 

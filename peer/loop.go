@@ -295,9 +295,7 @@ func (d *driver) turn(ctx context.Context) error {
 	for _, a := range r.Start {
 		d.start(ctx, a)
 	}
-	for _, a := range r.Answers {
-		d.l.answer(a)
-	}
+	d.l.answer(r.Answers)
 	d.core.Advance()
 	d.wake = r.Wake
 	d.more = len(r.Serve) > 0

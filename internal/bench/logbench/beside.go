@@ -22,8 +22,8 @@ import (
 const (
 	clients   = 64
 	valueSize = 300
-	rounds    = 3
-	lasting   = 3 * time.Second
+	rounds    = 9
+	lasting   = time.Second
 )
 
 // alone opens and starts a rig that is a cluster of its own.
