@@ -71,7 +71,9 @@ func (c Change) appendBody(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(c.Ops)))
 	for i := range c.Ops {
 		b = append(b, byte(c.Ops[i].Kind))
-		b = appendString(b, string(c.Ops[i].payload()))
+		start := len(b)
+		b = c.Ops[i].appendPayload(b)
+		b = insertLength(b, start)
 	}
 	return append(b, c.extension...)
 }
@@ -140,15 +142,14 @@ func (r *reader) body() (c Change) {
 	return c
 }
 
-func (o Op) payload() []byte {
-	b := make([]byte, 0, 160)
+func (o *Op) appendPayload(b []byte) []byte {
 	switch o.Kind {
 	case OpSet:
 		return append(appendString(b, o.Path), o.Value...)
 	case OpUnset:
 		return append(b, o.Path...)
 	case OpCreate, OpDelete:
-		return nil
+		return b
 	case OpResult:
 		b = appendString(b, o.Path)
 		if o.Register == nil {
@@ -158,6 +159,16 @@ func (o Op) payload() []byte {
 	default:
 		return append(b, o.Value...)
 	}
+}
+
+// insertLength puts the length of what begins at start before it.
+func insertLength(b []byte, start int) []byte {
+	var length [binary.MaxVarintLen64]byte
+	n := binary.PutUvarint(length[:], uint64(len(b)-start))
+	b = append(b, length[:n]...)
+	copy(b[start+n:], b[start:len(b)-n])
+	copy(b[start:], length[:n])
+	return b
 }
 
 func (r *reader) ops() []Op {

@@ -56,7 +56,9 @@ func (c *Change) kept() Change {
 }
 
 func newNode(c *Change, id ID, parents []*node, gen int, traits trait) *node {
-	n := &node{id: id, body: string(c.kept().appendBody(nil)), stamp: c.HLC, parents: parents, gen: gen, traits: traits}
+	var room [1024]byte
+	kept := c.kept()
+	n := &node{id: id, body: string(kept.appendBody(room[:0])), stamp: c.HLC, parents: parents, gen: gen, traits: traits}
 	n.author = n.change().Author
 	for _, p := range parents {
 		n.stamp = max(n.stamp, after(p.stamp))

@@ -32,6 +32,9 @@ type Switch struct {
 
 // expand turns the deletion of a live object that passes over steps into its two parts.
 func (w *writes) expand(edits []Edit) []Edit {
+	if !slices.ContainsFunc(edits, func(e Edit) bool { return e.Kind == EditSwitch }) {
+		return edits
+	}
 	var all []Edit
 	for _, edit := range edits {
 		_, live := w.live(crdt.Ref(edit.Key))

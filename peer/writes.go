@@ -51,7 +51,8 @@ func (w *writes) begin(req Write) {
 		w.c.out.Answers = append(w.c.out.Answers, answer)
 		return
 	}
-	var changes []crdt.Change
+	changes := make([]crdt.Change, 0, len(edits))
+	answer.Objects = make([]Outcome, 0, len(edits))
 	for _, edit := range edits {
 		ch, outcome, err := w.prepare(next, edit)
 		if err != nil {
@@ -250,8 +251,13 @@ func opsOf(edits []api.Edit) []crdt.Op {
 
 // settle answers the writes that another machine holds, or that waited long enough.
 func (w *writes) settle() {
+	if len(w.pending) == 0 {
+		return
+	}
 	alone := len(w.c.trust.list) < 2
-	var still []pendingWrite
+	cursor := crdt.Heads{w.c.journal.actor: w.c.journal.log.Head(w.c.journal.actor)}
+	w.c.out.Answers = slices.Grow(w.c.out.Answers, len(w.pending))
+	still := w.pending[:0]
 	for _, p := range w.pending {
 		holder, held := w.c.replica.holder(p.seq)
 		switch {
@@ -263,9 +269,10 @@ func (w *writes) settle() {
 			still = append(still, p)
 			continue
 		}
-		p.answer.Cursor = crdt.Heads{w.c.journal.actor: w.c.journal.log.Head(w.c.journal.actor)}
+		p.answer.Cursor = cursor
 		w.c.out.Answers = append(w.c.out.Answers, p.answer)
 	}
+	clear(w.pending[len(still):])
 	w.pending = still
 }
 
