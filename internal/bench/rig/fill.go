@@ -163,9 +163,7 @@ func (f *filler) all(templates map[crdt.Ref][]crdt.Change, pods int) error {
 			kinds = append(kinds, changes)
 			continue
 		}
-		for _, c := range changes { // the machine's own object, as it is
-			f.append(c.Encode())
-		}
+		f.copy(changes, ref) // the machine's own object: its identity is another in another log
 	}
 	if len(kinds) == 0 {
 		return errors.New("no pod was brought up to copy from")
