@@ -45,7 +45,7 @@ type Config struct {
 	Link string
 	// Prefix is the NAT64 prefix, a /96 (RFC 6052); DefaultPrefix if zero.
 	Prefix netip.Prefix
-	// IPv4 is the pods' range behind this machine, at least a /22; DefaultIPv4 if zero.
+	// IPv4 is the pods' range behind this machine, at least a /20; DefaultIPv4 if zero.
 	IPv4 netip.Prefix
 	// MTU is the one of pods' links; 1,500 if 0.
 	MTU int
@@ -79,18 +79,25 @@ func (c Config) validate() error {
 		return fmt.Errorf("NAT64 prefix %v: it must be an IPv6 /96", c.Prefix)
 	case c.Prefix.Overlaps(between):
 		return fmt.Errorf("NAT64 prefix %v: %v is used inside the translator; choose another", c.Prefix, between)
-	case !c.IPv4.Addr().Is4() || c.IPv4.Bits() > 22:
-		return fmt.Errorf("IPv4 range of pods %v: it must be an IPv4 /22 or larger", c.IPv4)
+	case !c.IPv4.Addr().Is4() || c.IPv4.Bits() > 20:
+		return fmt.Errorf("IPv4 range of pods %v: it must be an IPv4 /20 or larger", c.IPv4)
 	case c.MTU < minMTU || c.MTU > maxMTU:
 		return fmt.Errorf("MTU %d: it must be between %d and %d", c.MTU, minMTU, maxMTU)
 	}
 	return nil
 }
 
-// lower and upper are the halves of the pods' range: for pods that use IPv6 themselves,
-// and for those behind their CLAT.
-func (c Config) lower() netip.Prefix {
-	return netip.PrefixFrom(c.IPv4.Masked().Addr(), c.IPv4.Bits()+1)
+// The range's quarters: the first is for pods that use IPv6 themselves, the second for what
+// is only led to. The upper half is for pods behind their CLATs: for each the same place as
+// in the lower one.
+func (c Config) natives() netip.Prefix {
+	return netip.PrefixFrom(c.IPv4.Masked().Addr(), c.IPv4.Bits()+2)
+}
+
+func (c Config) leads() netip.Prefix {
+	b := c.IPv4.Masked().Addr().As4()
+	b[(c.IPv4.Bits()+1)/8] |= 1 << (7 - (c.IPv4.Bits()+1)%8)
+	return netip.PrefixFrom(netip.AddrFrom4(b), c.IPv4.Bits()+2)
 }
 
 // own is the machine's address in the range; PickIPv4 leaves it to us.

@@ -36,6 +36,7 @@ type Device struct {
 	ctx     context.Context // of the group
 	machine *tun
 	pods    map[string]*pod
+	leads   map[netip.Addr]netip.Addr // what is led to, by IPv6 address; see Lead
 
 	// pathMu guards path: it is held for reading while pods are put on and off. Lock order:
 	// mu, pathMu, a pod's fastMu. Only the last two are held while the kernel takes its time.
@@ -259,7 +260,7 @@ func (d *Device) admit(spec Pod) (*pod, error) {
 	for _, p := range d.pods {
 		used[p.native] = true
 	}
-	native := netstack.PickIPv4(d.cfg.lower(), spec.ID, func(a netip.Addr) bool { return used[a] })
+	native := netstack.PickIPv4(d.cfg.natives(), spec.ID, func(a netip.Addr) bool { return used[a] })
 	if !native.IsValid() {
 		return nil, fmt.Errorf("all addresses of %v are in use; configure a larger range", d.cfg.IPv4)
 	}
@@ -319,7 +320,7 @@ func (d *Device) publish() error {
 		v.behind[p.behind] = p
 	}
 	var err error
-	if v.nat64, err = xlat.New(d.cfg.nat64(d.pods)); err != nil {
+	if v.nat64, err = xlat.New(d.cfg.nat64(d.pods, d.leads)); err != nil {
 		return fmt.Errorf("set up NAT64 for the present pods: %w", err)
 	}
 	d.view.Store(v)

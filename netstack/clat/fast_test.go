@@ -45,7 +45,7 @@ func newTwins(t *testing.T, prefix netip.Prefix) *twins {
 			t.Fatal(err)
 		}
 	}
-	w.nat64, err = xlat.New(cfg.nat64(map[string]*pod{"a": w.p}))
+	w.nat64, err = xlat.New(cfg.nat64(map[string]*pod{"a": w.p}, nil))
 	must()
 	w.clat, err = xlat.New(cfg.clat(w.p))
 	must()

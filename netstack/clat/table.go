@@ -21,13 +21,15 @@ type tableRule struct {
 }
 
 // tableRules masquerade what comes from pods, and let nobody else in: neither may a pod
-// reach another by its address in the range, nor a stranger open a connection.
+// reach another by its address in the range, nor a stranger open a connection, unless the
+// machine itself has led it here. What is only led to opens none.
 func tableRules(cfg Config) []tableRule {
 	in, out := linkIs(expr.MetaKeyIIFNAME, expr.CmpOpEq, cfg.Link), linkIs(expr.MetaKeyOIFNAME, expr.CmpOpEq, cfg.Link)
 	drop := []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
 	return []tableRule{
 		{"forward", "pods don't reach each other through NAT64 " + cfg.Link, [][]expr.Any{in, out, drop}},
-		{"forward", "strangers open no connections through NAT64 " + cfg.Link, [][]expr.Any{out, strangers(), drop}},
+		{"forward", "strangers open no connections through NAT64 " + cfg.Link, [][]expr.Any{out, strangers(), notLed(), drop}},
+		{"forward", "what is only led to opens no connections through NAT64 " + cfg.Link, [][]expr.Any{in, from(cfg.leads()), strangers(), drop}},
 		{"masquerade", "pods reach IPv4 outside from " + cfg.IPv4.String(),
 			[][]expr.Any{from(cfg.IPv4), linkIs(expr.MetaKeyOIFNAME, expr.CmpOpNeq, cfg.Link), {&expr.Masq{}}}},
 	}
@@ -125,6 +127,16 @@ func strangers() []expr.Any {
 	return []expr.Any{
 		&expr.Ct{Key: expr.CtKeySTATE, Register: 1},
 		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: known, Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: make([]byte, 4)},
+	}
+}
+
+// notLed matches what no rule of the machine has given another destination.
+func notLed() []expr.Any {
+	const destinationNAT = 1 << 5 // IPS_DST_NAT of the kernel's enum ip_conntrack_status
+	return []expr.Any{
+		&expr.Ct{Key: expr.CtKeySTATUS, Register: 1},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(destinationNAT), Xor: make([]byte, 4)},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: make([]byte, 4)},
 	}
 }

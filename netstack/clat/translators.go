@@ -2,6 +2,7 @@ package clat
 
 import (
 	"net/netip"
+	"slices"
 
 	"starling.dev/starling/netstack/xlat"
 )
@@ -41,11 +42,11 @@ func (c Config) clat(p *pod) xlat.Config {
 }
 
 // nat64 configures the machine's translator: one mapping for all pods behind their
-// CLATs, and one for each pod's own address. The whole way between it and a pod is on
+// CLATs, one for each pod's own address, and one for each address that is led to. The whole way between it and a pod is on
 // this machine, so packets that may be fragmented need not be cut to 1,280 bytes, but to
 // what the pods' links carry. (A packet that may not be is passed on, and the kernel
 // answers it if it does not fit into a pod's link.)
-func (c Config) nat64(pods map[string]*pod) xlat.Config {
+func (c Config) nat64(pods map[string]*pod, leads map[netip.Addr]netip.Addr) xlat.Config {
 	octet, bit := c.upperBit()
 	upper := c.IPv4.Masked().Addr().As4()
 	upper[octet] |= bit
@@ -66,6 +67,11 @@ func (c Config) nat64(pods map[string]*pod) xlat.Config {
 		cfg.Mappings = append(cfg.Mappings, xlat.Mapping{
 			IPv4: netip.PrefixFrom(p.native, 32), IPv6: netip.PrefixFrom(p.Address, 128),
 		})
+	}
+	for to, a := range leads {
+		if !slices.ContainsFunc(cfg.Mappings, func(m xlat.Mapping) bool { return m.IPv6 == netip.PrefixFrom(to, 128) }) {
+			cfg.Mappings = append(cfg.Mappings, xlat.Mapping{IPv4: netip.PrefixFrom(a, 32), IPv6: netip.PrefixFrom(to, 128)})
+		}
 	}
 	return cfg
 }

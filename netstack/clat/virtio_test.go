@@ -107,7 +107,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"no logger":             {},
 		"must be an IPv6 /96":   {Log: log, Prefix: prefix("64:ff9b:1::/64")},
 		"choose another":        {Log: log, Prefix: between},
-		"an IPv4 /22 or larger": {Log: log, IPv4: prefix("10.0.0.0/23")},
+		"an IPv4 /20 or larger": {Log: log, IPv4: prefix("10.0.0.0/21")},
 		"MTU 1279":              {Log: log, MTU: 1279},
 	} {
 		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
