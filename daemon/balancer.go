@@ -6,61 +6,82 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/gossip"
 	"starling.dev/starling/lifecycle"
 	"starling.dev/starling/loops"
+	"starling.dev/starling/netstack"
 	"starling.dev/starling/netstack/linux"
-	"starling.dev/starling/netstack/relay"
-	"starling.dev/starling/netstack/service"
 )
 
 // balancer answers for the addresses that services have from pools, each on one machine:
 // the first by rendezvous hashing of those that are there. The second watches the first.
 type balancer struct {
 	holder *linux.Holder
-	relay  *relay.Relay
 	watch  *gossip.Watcher
 	active bool // something was set that may have to be taken back
+	// fronts are the ports of the IPv4 addresses that this machine answers for.
+	fronts []netstack.Front
+	failed error // why IPv4 leads nowhere
+	begun  time.Time
 }
 
-// balance brings what this machine does for clients outside of the cluster in step.
-func (f *follower) balance() error {
+// settleTime is how long a peer that has just begun may take to hear from the others before it
+// counts on its own knowledge of who is there. Until then it answers for nothing new; what it
+// answered for before, the kernel keeps for about as long.
+const settleTime = 4 * time.Second
+
+func (f *follower) settled() bool { return f.seen.synced || time.Since(f.balancer.begun) > settleTime }
+
+// weigh finds which addresses there are and which this machine answers for, and whom it has to
+// watch. IPv4 addresses are for the table of services what stands for them.
+func (f *follower) weigh() (all, mine []netip.Addr) {
 	b := &f.balancer
+	b.fronts = nil
 	if len(f.seen.pools) == 0 && !b.active {
-		return nil
+		return nil, nil
 	}
-	b.active = len(f.seen.pools) > 0
-	var all, mine []netip.Addr
 	var watch []crdt.MachineID
-	var relays []service.Forward
 	for _, s := range f.directory.Services() {
 		if len(s.External) == 0 {
 			continue
 		}
 		candidates := f.candidates(s.Pool)
 		for _, a := range s.External {
-			if a.Is6() {
-				all = append(all, a)
-			}
 			here, first := f.answersFor(a, candidates)
-			if here {
+			if here = here && f.settled(); here {
 				mine = append(mine, a)
 			}
 			if !first.IsZero() {
 				watch = append(watch, first)
 			}
-		}
-		for _, r := range s.Relays() {
-			if slices.Contains(mine, r.Address) {
-				relays = append(relays, r)
+			if a.Is6() {
+				all = append(all, a)
+				continue
+			}
+			all = append(all, netstack.StandIn(a))
+			for _, p := range s.Ports {
+				if here {
+					b.fronts = append(b.fronts, netstack.Front{At: netip.AddrPortFrom(a, p.Port), Protocol: p.Protocol})
+				}
 			}
 		}
 	}
 	b.watch.Watch(watch)
-	b.relay.Set(relays)
+	return all, mine
+}
+
+// balance brings what this machine does for clients outside of the cluster in step: it answers
+// for its addresses last, when all that is behind them is there.
+func (f *follower) balance(all, mine []netip.Addr) error {
+	b := &f.balancer
+	if len(f.seen.pools) == 0 && !b.active {
+		return nil
+	}
+	b.active = len(f.seen.pools) > 0
 	return errors.Join(f.table.SetExternal(all), b.holder.Set(mine))
 }
 
@@ -106,8 +127,8 @@ func (b *balancer) state() string {
 	for _, a := range b.holder.Held() {
 		fmt.Fprintf(&out, "load balancer %s\n", a)
 	}
-	for w, err := range b.relay.Failed() {
-		fmt.Fprintf(&out, "load balancer %s: %v\n", w, err)
+	if b.failed != nil {
+		fmt.Fprintf(&out, "IPv4 leads nowhere: %v\n", b.failed)
 	}
 	return out.String()
 }

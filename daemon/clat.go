@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 
@@ -77,6 +78,28 @@ func (d *Daemon) lookAtNetwork(ctx context.Context, podID string) {
 	}
 }
 
+// podIPv4 is the address by which IPv4 reaches a pod of this machine, if it has one of its own.
+func (d *Daemon) podIPv4(podID, mode string) (a netip.Addr, own bool) {
+	switch mode {
+	case api.IPv4None:
+		return a, false
+	case api.IPv4CLAT:
+		if list := d.translator.Addresses(podID); len(list) > 0 {
+			a = list[0]
+		}
+		return a, true
+	}
+	return d.network.PodIPv4(podID), true
+}
+
+// leadIPv4 has the NAT64 take IPv4 for addresses that have none.
+func (d *Daemon) leadIPv4(targets []netip.Addr) (map[netip.Addr]netip.Addr, error) {
+	if why := d.untranslated.Load(); why != nil && len(targets) > 0 {
+		return nil, *why
+	}
+	return d.translator.Lead(targets)
+}
+
 // podNetwork is the machine's network with a way to IPv4 for pods that have none of
 // their own.
 type podNetwork struct {
@@ -90,6 +113,8 @@ type podNetwork struct {
 	guard func(context.Context) error
 	// admitPorts is called before a pod is connected, and names a port that is in use.
 	admitPorts func(loops.PodNetwork) error
+	// relead is called when a pod has got an IPv4 address at the NAT64.
+	relead func()
 }
 
 var _ loops.Network = podNetwork{}
@@ -116,7 +141,13 @@ func (n podNetwork) Attach(ctx context.Context, pod loops.PodNetwork) (string, e
 	if err != nil {
 		return "", err
 	}
-	return path, n.translator.Add(clat.Pod{ID: pod.ID, Space: path, Address: pod.Address})
+	if err := n.translator.Add(clat.Pod{ID: pod.ID, Space: path, Address: pod.Address}); err != nil {
+		return "", err
+	}
+	if len(pod.HostPorts) > 0 {
+		n.relead()
+	}
+	return path, nil
 }
 
 // Detach takes the pod's translator away with the rest.

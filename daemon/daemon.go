@@ -118,7 +118,7 @@ func (d *Daemon) isLAN() bool { return linux.Mode(d.home.log.Genesis().Network) 
 func (d *Daemon) buildLoop(context.Context) (err error) {
 	h := &host{
 		images: d.runtime.Images(), containers: d.runtime.Containers(), tunnels: tunnels{d.tunnels, d.home.facts.WireGuard, d.isLAN()},
-		network: podNetwork{d.network, d.translator, &d.untranslated, d.tunnels, d.follower.guard, d.follower.admitPorts},
+		network: podNetwork{d.network, d.translator, &d.untranslated, d.tunnels, d.follower.guard, d.follower.admitPorts, d.follower.relead},
 		volumes: &volumes{dir: d.cfg.Data + "/volumes"}, facts: d.facts, leases: d.leases, programs: foreign{d.programs},
 	}
 	o := &opener{home: d.home, verifier: d.verifier, swept: &d.swept}

@@ -36,8 +36,12 @@ type follower struct {
 	policies  *policies.Table
 	ports     *hostports.Table
 	sites     *site.Server
-	// podIPv4 is a pod's address behind this machine, if it has one.
-	podIPv4 func(podID string) netip.Addr
+	// podIPv4 is a pod's address behind this machine; own is false if the NAT64 has to be
+	// told of the pod for it to have one.
+	podIPv4 func(podID, mode string) (a netip.Addr, own bool)
+	// leadIPv4 has the NAT64 take IPv4 for these addresses and no others; it returns by which
+	// address each is reached.
+	leadIPv4 func([]netip.Addr) (map[netip.Addr]netip.Addr, error)
 	// listening takes the programs that listen on ports which pods want.
 	listening func(context.Context, map[uint16]string)
 	nudged    chan struct{} // holds one: something changed that is no turn
@@ -214,20 +218,21 @@ func (f *follower) apply(ctx context.Context, e service.Effect) error {
 	if err := f.enforce(ctx); err != nil {
 		return err
 	}
+	all, mine := f.weigh()
 	if err := f.lead(); err != nil {
 		return err
 	}
 	local := f.directory.PodsOn(f.self)
 	if !f.inStep {
-		var all []service.Forward
+		var forwards []service.Forward
 		for _, s := range f.directory.Services() {
-			all = append(all, s.Forwards()...)
+			forwards = append(forwards, s.Forwards()...)
 		}
-		if err := f.table.Sync(ctx, all, local); err != nil {
+		if err := f.table.Sync(ctx, forwards, local); err != nil {
 			return err
 		}
 		f.inStep = true
-		return f.balance()
+		return f.balance(all, mine)
 	}
 	var set []service.Forward
 	var gone []service.Where
@@ -241,7 +246,7 @@ func (f *follower) apply(ctx context.Context, e service.Effect) error {
 	if err := f.table.SetLocal(local); err != nil {
 		return err
 	}
-	return f.balance()
+	return f.balance(all, mine)
 }
 
 // planLocked is what the Allows ask of this machine.

@@ -13,7 +13,8 @@ import (
 	"starling.dev/starling/netstack"
 )
 
-// hostPortsOf are the ports of this machine that lead to a pod which is connected here.
+// hostPortsOf are the ports of this machine that lead to a pod which is connected here. IPv4
+// is left out.
 func (f *follower) hostPortsOf(o *lifecycle.Object) (list []netstack.HostPort) {
 	made := o.Results["network"]
 	if made.Executor != f.self || len(made.Outputs.Keys("status.network.hostPorts")) == 0 {
@@ -26,7 +27,7 @@ func (f *follower) hostPortsOf(o *lifecycle.Object) (list []netstack.HostPort) {
 	for _, p := range loops.HostPorts(o.Fields) {
 		// The spec may have been edited since: what the network step wrote counts.
 		if made.Outputs.Int(api.Child("status.network.hostPorts", p.Name)) == int64(p.Host) {
-			list = append(list, netstack.HostPort{Host: p.Host, Pod: address, IPv4: f.podIPv4(o.ID), Port: p.Pod})
+			list = append(list, netstack.HostPort{Host: p.Host, Pod: address, Port: p.Pod})
 		}
 	}
 	return list
@@ -39,8 +40,12 @@ type hostPorts struct {
 	// wanted are the ports that any of them asks for, led those that lead to a pod here.
 	wanted []uint16
 	led    []netstack.HostPort
-	stale  bool      // wanted and led are of before a change
-	looked time.Time // when the programs of this machine were last looked at
+	// onlyIPv6 are those addresses of led that the NAT64 has to be told of.
+	onlyIPv6 []netip.Addr
+	stale    bool // wanted and led are of before a change
+	// entrances are what the kernel's table holds.
+	entrances netstack.Entrances
+	looked    time.Time // when the programs of this machine were last looked at
 }
 
 // note takes in that a pod changed.
@@ -70,12 +75,12 @@ func (f *follower) settleHostPorts() {
 	if !h.stale {
 		return
 	}
-	h.stale, h.looked, h.wanted, h.led = false, time.Time{}, nil, nil
+	h.stale, h.looked, h.wanted, h.led, h.onlyIPv6 = false, time.Time{}, nil, nil, nil
 	for _, o := range h.pods {
 		for _, p := range loops.HostPorts(o.Fields) {
 			h.wanted = append(h.wanted, p.Host)
 		}
-		h.led = append(h.led, f.hostPortsOf(o)...)
+		f.leadTo(o)
 	}
 	slices.Sort(h.wanted)
 	h.wanted = slices.Compact(h.wanted)
@@ -84,6 +89,30 @@ func (f *follower) settleHostPorts() {
 	})
 	// While a pod leaves and another comes, the table has a port once.
 	h.led = slices.CompactFunc(h.led, func(a, b netstack.HostPort) bool { return a.Host == b.Host })
+}
+
+// leadTo adds the host ports of a pod.
+func (f *follower) leadTo(o *lifecycle.Object) {
+	list := f.hostPortsOf(o)
+	if len(list) == 0 {
+		return
+	}
+	ipv4, own := f.podIPv4(o.ID, o.Fields.String("spec.network.ipv4"))
+	for i := range list {
+		list[i].IPv4 = ipv4
+	}
+	f.host.led = append(f.host.led, list...)
+	if !own {
+		f.host.onlyIPv6 = append(f.host.onlyIPv6, list[0].Pod)
+	}
+}
+
+// relead has the host ports worked out again: a pod has got another IPv4 address.
+func (f *follower) relead() {
+	f.mu.Lock()
+	f.host.stale = true
+	f.mu.Unlock()
+	f.nudge()
 }
 
 // lookAgain is how soon a program that begins or ceases to listen is noticed. The kernel
@@ -108,12 +137,37 @@ func (f *follower) look(ctx context.Context) error {
 	return nil
 }
 
-// lead brings the kernel's table of host ports in step.
+// lead brings the kernel's table of host ports and of load balancers' IPv4 addresses in step.
+// What has no IPv4 address of its own gets one at the NAT64 first.
 func (f *follower) lead() error {
-	if f.inStep {
-		return f.ports.Set(f.host.led)
+	b := &f.balancer
+	targets := slices.Clone(f.host.onlyIPv6)
+	for _, front := range b.fronts {
+		targets = append(targets, netstack.StandIn(front.At.Addr()))
 	}
-	return f.ports.Sync(f.host.led)
+	slices.SortFunc(targets, netip.Addr.Compare)
+	var by map[netip.Addr]netip.Addr
+	by, b.failed = f.leadIPv4(slices.Compact(targets))
+	var all netstack.Entrances
+	for _, p := range f.host.led {
+		if !p.IPv4.IsValid() {
+			p.IPv4 = by[p.Pod]
+		}
+		all.Ports = append(all.Ports, p)
+	}
+	for _, front := range b.fronts {
+		if front.To = by[netstack.StandIn(front.At.Addr())]; front.To.IsValid() {
+			all.Fronts = append(all.Fronts, front)
+		}
+	}
+	f.host.entrances = all
+	if !f.settled() {
+		return nil // what an earlier run has led stays
+	}
+	if f.inStep {
+		return f.ports.Set(all)
+	}
+	return f.ports.Sync(all)
 }
 
 // admitPorts fails if another program of the machine has a host port of the pod, unless

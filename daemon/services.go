@@ -16,7 +16,6 @@ import (
 	"starling.dev/starling/netstack/linux/hostports"
 	"starling.dev/starling/netstack/linux/policies"
 	"starling.dev/starling/netstack/linux/services"
-	"starling.dev/starling/netstack/relay"
 	"starling.dev/starling/netstack/service"
 	"starling.dev/starling/peer"
 )
@@ -47,15 +46,15 @@ func (d *Daemon) buildFollower(context.Context) error {
 		log: d.cfg.Logger.With("part", "services"), graph: kinds["Pod"].Graph, self: name, cluster: d.facts.cluster,
 		query:     func(ctx context.Context, do func(*peer.Core)) error { return d.loop.Query(ctx, do) },
 		turned:    func() <-chan struct{} { return d.loop.Turned() },
-		directory: service.NewDirectory(), table: table, policies: rules, ports: ports, podIPv4: d.network.PodIPv4, listening: d.setListening, nudged: make(chan struct{}, 1),
+		directory: service.NewDirectory(), table: table, policies: rules, ports: ports, podIPv4: d.podIPv4, leadIPv4: d.leadIPv4, listening: d.setListening, nudged: make(chan struct{}, 1),
 		left: map[netip.Addr]time.Time{}, draining: map[string]time.Time{},
 		host: hostPorts{pods: map[api.Key]*lifecycle.Object{}},
 	}
 	b := &d.follower.balancer
-	b.holder, b.relay = d.network.NewHolder(), relay.New(d.cfg.Logger.With("part", "relay"))
+	b.holder, b.begun = d.network.NewHolder(), time.Now()
 	probe := func(ctx context.Context, id crdt.MachineID) error { return d.membership.Probe(ctx, id) }
 	b.watch = gossip.NewWatcher(probe, d.follower.nudge)
-	d.add(d.follower, b.holder, b.relay, b.watch)
+	d.add(d.follower, b.holder, b.watch)
 	return nil
 }
 
@@ -95,8 +94,8 @@ func (f *follower) state() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	b.WriteString(f.balancer.state() + f.sitesState())
-	if lines := netstack.HostPortLines(f.host.led); lines != "" {
-		b.WriteString("host ports\n")
+	if lines := f.host.entrances.String(); lines != "" {
+		b.WriteString("entrances\n")
 		for line := range strings.Lines(lines) {
 			b.WriteString("  " + line)
 		}

@@ -37,9 +37,13 @@ type Peer struct {
 func MachinePlan(m Machine) Plan {
 	plan := Plan{Table: machineTable(m), Sysctls: machineSysctls(m)}
 	plan.Addresses = []Address{{Link: "lo", Prefix: single(MachineAddress(m.Own))}}
-	// The addresses of services are local, so that the machine itself has a way to
+	// The addresses of services, and what stands for those of load balancers, are local, so that the machine itself has a way to
 	// them; they are replaced by those of pods before that matters, or refused.
-	plan.Routes = []Route{{Prefix: m.Cluster}, {Prefix: ServicePrefix(m.Cluster), Link: "lo", Local: true, Source: MachineAddress(m.Own)}}
+	plan.Routes = []Route{
+		{Prefix: m.Cluster},
+		{Prefix: ServicePrefix(m.Cluster), Link: "lo", Local: true, Source: MachineAddress(m.Own)},
+		{Prefix: StandInPrefix, Link: "lo", Local: true, Source: MachineAddress(m.Own)},
+	}
 	for _, link := range m.Uplinks {
 		address := netip.PrefixFrom(LinkLocal(m.Own), 64)
 		plan.Addresses = append(plan.Addresses, Address{Link: link, Prefix: address})

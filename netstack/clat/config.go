@@ -79,6 +79,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("NAT64 prefix %v: it must be an IPv6 /96", c.Prefix)
 	case c.Prefix.Overlaps(between):
 		return fmt.Errorf("NAT64 prefix %v: %v is used inside the translator; choose another", c.Prefix, between)
+	case c.Prefix.Overlaps(netstack.StandInPrefix):
+		return fmt.Errorf("NAT64 prefix %v: %v stands for load balancers; choose another", c.Prefix, netstack.StandInPrefix)
 	case !c.IPv4.Addr().Is4() || c.IPv4.Bits() > 20:
 		return fmt.Errorf("IPv4 range of pods %v: it must be an IPv4 /20 or larger", c.IPv4)
 	case c.MTU < minMTU || c.MTU > maxMTU:

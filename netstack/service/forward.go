@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"starling.dev/starling/netstack"
 )
 
 // Where is what a packet to a service is known by.
@@ -34,8 +36,11 @@ func (s Service) Forwards() []Forward {
 	}
 	var list []Forward
 	for _, a := range append([]netip.Addr{s.Address}, s.External...) {
-		if !a.Is6() {
-			continue // IPv4 is relayed; see package relay
+		if !a.IsValid() {
+			continue
+		}
+		if a.Is4() {
+			a = netstack.StandIn(a)
 		}
 		for i, port := range s.Ports {
 			f := Forward{Where: Where{a, port.Protocol, port.Port}, Affinity: s.Affinity}
@@ -50,20 +55,6 @@ func (s Service) Forwards() []Forward {
 func (s Service) Targets(i int) (list []netip.AddrPort) {
 	for _, e := range s.Endpoints {
 		list = append(list, netip.AddrPortFrom(e.Address, e.Ports[i]))
-	}
-	return list
-}
-
-// Relays are the forwards of the service's IPv4 addresses. There is no IPv4 in the
-// cluster, so that the machine which answers for such an address relays connections.
-func (s Service) Relays() (list []Forward) {
-	for _, a := range s.External {
-		if !a.Is4() || len(s.Endpoints) == 0 {
-			continue
-		}
-		for i, port := range s.Ports {
-			list = append(list, Forward{Where: Where{a, port.Protocol, port.Port}, Affinity: s.Affinity, Endpoints: s.Targets(i)})
-		}
 	}
 	return list
 }

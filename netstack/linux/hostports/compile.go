@@ -10,6 +10,7 @@ import (
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/netstack"
 	"starling.dev/starling/netstack/linux/nft"
 )
@@ -21,18 +22,19 @@ func ourTable() *nftables.Table {
 // Names of the sets.
 const (
 	to4Map, to6Map = "to4", "to6"
+	at4Map         = "at4"
 	selfSet        = "self"
 )
 
 // compile puts the ports into the kernel's words.
-func compile(cfg Config, list []netstack.HostPort, hash string) nft.Content {
+func compile(cfg Config, e netstack.Entrances, hash string) nft.Content {
 	to4 := nft.Set{Set: toMap(to4Map, nftables.TypeIPAddr)}
 	to6 := nft.Set{Set: toMap(to6Map, nftables.TypeIP6Addr)}
 	self := nft.Set{Set: &nftables.Set{
 		Table: ourTable(), Name: selfSet, KeyType: nftables.MustConcatSetType(nftables.TypeIP6Addr, nftables.TypeIP6Addr),
 	}}
 	pods := map[netip.Addr]bool{}
-	for _, p := range list {
+	for _, p := range e.Ports {
 		for _, protocol := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
 			to6.Elements = append(to6.Elements, toElement(protocol, p.Host, p.Pod, p.Port))
 			if p.IPv4.IsValid() {
@@ -50,7 +52,7 @@ func compile(cfg Config, list []netstack.HostPort, hash string) nft.Content {
 			natChain(output, nftables.ChainHookOutput, priority),
 			natChain(postrouting, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource),
 		},
-		Sets: []nft.Set{to4, to6, self},
+		Sets: []nft.Set{to4, to6, at4(e.Fronts), self},
 		Rules: append(slices.Concat(lead(cfg, prerouting, hash), lead(cfg, output, hash)),
 			nft.Rule{Chain: postrouting, Comment: "a pod that reaches itself is answered by " + cfg.Source.String(), Exprs: answerForItself(cfg.Source)}),
 	}
@@ -75,6 +77,26 @@ func toMap(name string, address nftables.SetDatatype) *nftables.Set {
 	}
 }
 
+// at4 leads from an address of a load balancer, a protocol and a port to the address that the
+// NAT64 takes for it.
+func at4(fronts []netstack.Front) nft.Set {
+	set := nft.Set{Set: &nftables.Set{
+		Table: ourTable(), Name: at4Map, IsMap: true,
+		KeyType:  nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetProto, nftables.TypeInetService),
+		DataType: nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService),
+	}}
+	for _, f := range fronts {
+		protocol := byte(unix.IPPROTO_TCP)
+		if f.Protocol == api.ProtocolUDP {
+			protocol = unix.IPPROTO_UDP
+		}
+		e := toElement(protocol, f.At.Port(), f.To, f.At.Port())
+		e.Key = append(f.At.Addr().AsSlice(), e.Key...)
+		set.Elements = append(set.Elements, e)
+	}
+	return set
+}
+
 // toElement leads from a protocol and a port to an address and a port. Each part of a key
 // or a value takes whole registers of four bytes.
 func toElement(protocol byte, host uint16, pod netip.Addr, port uint16) nftables.SetElement {
@@ -87,8 +109,8 @@ func toElement(protocol byte, host uint16, pod netip.Addr, port uint16) nftables
 
 // Registers: the first and the second hold 16 bytes each, those of a half key four.
 const (
-	first, second  = 1, 2
-	half, nextHalf = 8, 9 // the first eight bytes of the first
+	first, second               = 1, 2
+	half, nextHalf, thirdOfFour = 8, 9, 10 // words of the first
 )
 
 // lead are the rules that send what is for an address of the machine on to pods.
@@ -98,7 +120,10 @@ func lead(cfg Config, chain, hash string) []nft.Rule {
 		[]expr.Any{&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV6, RegAddrMin: first, RegProtoMin: second, Specified: true}})
 	v4 := slices.Concat(family(unix.NFPROTO_IPV4), isLocal(), unless(16, netip.MustParsePrefix("127.0.0.0/8")), lookUp(to4Map),
 		[]expr.Any{&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: first, RegProtoMin: nextHalf, Specified: true}})
+	fronts := slices.Concat(family(unix.NFPROTO_IPV4), isLocal(), lookUpAt(at4Map),
+		[]expr.Any{&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: first, RegProtoMin: nextHalf, Specified: true}})
 	return []nft.Rule{
+		{Chain: chain, Comment: "IPv4 to a port of a load balancer", Exprs: fronts},
 		{Chain: chain, Comment: "IPv6 to a port of a pod (ports " + hash + ")", Exprs: v6},
 		{Chain: chain, Comment: "IPv4 to a port of a pod", Exprs: v4},
 	}
@@ -134,6 +159,17 @@ func lookUp(name string) []expr.Any {
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: half},
 		&expr.Payload{DestRegister: nextHalf, Base: expr.PayloadBaseTransportHeader, Offset: portAt, Len: 2},
+		&expr.Lookup{SourceRegister: half, DestRegister: first, IsDestRegSet: true, SetName: name},
+	}
+}
+
+// lookUpAt finds where the port of the address leads, or ends the rule.
+func lookUpAt(name string) []expr.Any {
+	const addressAt, portAt = 16, 2
+	return []expr.Any{
+		&expr.Payload{DestRegister: half, Base: expr.PayloadBaseNetworkHeader, Offset: addressAt, Len: 4},
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: nextHalf},
+		&expr.Payload{DestRegister: thirdOfFour, Base: expr.PayloadBaseTransportHeader, Offset: portAt, Len: 2},
 		&expr.Lookup{SourceRegister: half, DestRegister: first, IsDestRegSet: true, SetName: name},
 	}
 }

@@ -1,9 +1,11 @@
-// Package hostports makes ports of a machine lead to its pods.
+// Package hostports makes ports of a machine lead to its pods, and those of IPv4 addresses of
+// load balancers to the machine's NAT64.
 //
 // All of it is one table of its own, "inet starling-ports", which is there only while a
-// pod of the machine has a host port:
+// pod of the machine has a host port, or the machine answers for such an address:
 //
-//	map to4     protocol . port : pod's IPv4 address . port
+//	map at4     address . protocol . port : what the NAT64 takes for the address . port
+//	map to4     protocol . port : an IPv4 address that leads to the pod . port
 //	map to6     protocol . port : pod's IPv6 address . port
 //	set self    address . address    each pod, as source and as destination
 //	chain prerouting, output     if it is for an address of the machine, dnat

@@ -34,7 +34,7 @@ func TestHostPortLeadsToThePod(t *testing.T) {
 	w, table := world(t, 2)
 	w.Serve(0, 8080)
 	w.ServeUDP(0, 8080)
-	linuxtest.Check(t, table.Set([]netstack.HostPort{port(w, 0, 80, 8080)}))
+	linuxtest.Check(t, table.Set(netstack.Entrances{Ports: []netstack.HostPort{port(w, 0, 80, 8080)}}))
 	at := netip.MustParseAddrPort("[" + machineAddress + "]:80")
 	for from, space := range map[string]string{"another pod": w.Pods[1].Space, "itself": w.Pods[0].Space, "the machine": w.Machine} {
 		name, _, err := w.Ask(space, at)
@@ -57,7 +57,10 @@ func TestHostPortLeadsToThePod(t *testing.T) {
 // otherwise, and comes back when somebody flushed it.
 func TestSetAndSync(t *testing.T) {
 	w, table := world(t, 2)
-	list := []netstack.HostPort{port(w, 0, 80, 8080), {Host: 81, Pod: w.Pods[1].Address, IPv4: netip.MustParseAddr("10.63.0.9"), Port: 81}}
+	list := netstack.Entrances{
+		Ports:  []netstack.HostPort{port(w, 0, 80, 8080), {Host: 81, Pod: w.Pods[1].Address, IPv4: netip.MustParseAddr("10.63.0.9"), Port: 81}},
+		Fronts: []netstack.Front{{At: netip.MustParseAddrPort("192.0.2.5:80"), Protocol: "udp", To: netip.MustParseAddr("10.62.64.9")}},
+	}
 	linuxtest.Check(t, table.Set(list))
 	linuxtest.Check(t, table.Set(list))
 	linuxtest.Check(t, table.Sync(list))
@@ -65,7 +68,7 @@ func TestSetAndSync(t *testing.T) {
 		t.Errorf("%d writes, want 1", n)
 	}
 	for _, harm := range []string{
-		"nft delete table inet starling-ports", "nft flush chain inet starling-ports prerouting", "nft flush map inet starling-ports to4",
+		"nft delete table inet starling-ports", "nft flush chain inet starling-ports prerouting", "nft flush map inet starling-ports to4", "nft flush map inet starling-ports at4",
 	} {
 		w.Sh(harm)
 		before := table.Writes()
@@ -74,7 +77,7 @@ func TestSetAndSync(t *testing.T) {
 			t.Errorf("after %q: %d writes, want 1", harm, n)
 		}
 	}
-	linuxtest.Check(t, table.Set(nil))
+	linuxtest.Check(t, table.Set(netstack.Entrances{}))
 	w.Sh("if nft list tables | grep -q starling-ports; then exit 1; fi")
 }
 

@@ -54,18 +54,18 @@ func (t *Table) Close() error { return unix.Close(t.fd) }
 // Writes counts the transactions made so far.
 func (t *Table) Writes() int64 { return t.mirror.Writes() }
 
-// Set makes these ports, and no others, lead to pods. What is in place costs nothing.
-func (t *Table) Set(list []netstack.HostPort) error {
-	return t.mirror.Set(netstack.HostPortLines(list), t.compile(list))
+// Set makes these ports, and no others, lead elsewhere. What is in place costs nothing.
+func (t *Table) Set(e netstack.Entrances) error {
+	return t.mirror.Set(e.String(), t.compile(e))
 }
 
 // Sync compares with the kernel, and writes if somebody changed that.
-func (t *Table) Sync(list []netstack.HostPort) error {
-	return t.mirror.Sync(netstack.HostPortLines(list), t.compile(list))
+func (t *Table) Sync(e netstack.Entrances) error {
+	return t.mirror.Sync(e.String(), t.compile(e))
 }
 
-func (t *Table) compile(list []netstack.HostPort) nft.Compile {
-	return func(hash string) nft.Content { return compile(t.cfg, list, hash) }
+func (t *Table) compile(e netstack.Entrances) nft.Compile {
+	return func(hash string) nft.Content { return compile(t.cfg, e, hash) }
 }
 
 // Purge removes the table.
