@@ -35,6 +35,8 @@ type Applied struct {
 	Outcome Outcome
 	// Reason says in words why a change was refused or waits.
 	Reason string
+	// Unjudged: it waits for the authorisation that it was written under.
+	Unjudged bool
 	// Released counts the waiting changes that this one let in. All are of the same
 	// object.
 	Released int
@@ -92,6 +94,7 @@ func (s *State) Apply(c Change, id ID) Applied {
 	sl := s.slot(c.Object)
 	v := s.offer(sl, &c, id)
 	a := Applied{Object: sl.ref, Outcome: v.outcome, Reason: v.reason}
+	a.Unjudged = v.outcome == Waits && v.cause == forAuthorisation
 	if v.outcome == Waits {
 		s.wait(sl, &waiter{c, id, v})
 	}

@@ -115,6 +115,7 @@ func (j *journal) read(file crdt.File) error {
 	if len(extra) != 16+len(crdt.ID{}) {
 		return errors.New("the checkpoint holds no clock")
 	}
+	j.folded = j.log.Heads()
 	if standing := j.standing(); !bytes.Equal(extra[16:], standing[:]) {
 		return errors.New("the checkpoint is older than a removal, or than what lifted one")
 	}

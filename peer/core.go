@@ -317,12 +317,27 @@ func (c *Core) addRecords(records [][]byte) {
 		// A bad record has no effect; its sender's own log refuses it as well.
 		_, _ = c.trust.Add(r)
 	}
+	c.relearn()
+}
+
+// relearn brings up to date what follows from the authorisation log, before anything else
+// is judged by it. If what was folded already counts otherwise now, the core is built anew.
+func (c *Core) relearn() {
+	if c.trust.now == c.trust.Snapshot() {
+		return
+	}
+	before := c.journal.standing()
+	c.trust.refresh()
+	if c.journal.standing() != before {
+		c.out.Rebuild = true
+	}
 }
 
 // manage lets the caller state something in the name of this machine. What it added
 // to the log is made durable with the turn, before the answer leaves.
 func (c *Core) manage(m Manage) {
 	err := m.Do(c.trust.Log, c.now)
+	c.relearn()
 	c.out.Answers = append(c.out.Answers, Answer{Request: m.Request, Err: asError(err)})
 }
 
@@ -337,17 +352,14 @@ func (c *Core) flushAuth() {
 		c.put(AuthKey(c.authSaved+i), r)
 	}
 	c.authSaved += len(fresh)
-	before := c.journal.standing()
-	c.trust.refresh()
-	if c.journal.standing() != before {
-		c.out.Rebuild = true // what was folded before is to be judged again
-	}
+	c.relearn()
 	for _, id := range c.members.connected() {
 		c.send(id, AuthRecords{Records: fresh})
 	}
 	for _, ref := range c.journal.state.Retry() {
 		c.engine.changed(ref)
 	}
+	c.journal.folded = c.journal.log.Heads()
 	c.engine.clusterChanged()
 	c.voting.touch()
 }

@@ -6,7 +6,6 @@ import (
 	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/lifecycle"
-	"starling.dev/starling/loops"
 	"starling.dev/starling/sched"
 )
 
@@ -33,7 +32,7 @@ type engine struct {
 	reg   *registration
 	stale bool
 	// health is what the probes of this machine last said, by identity and container.
-	health map[string]map[string]loops.Health
+	health map[string]map[string]Probed
 	// moved are the machines, and the pods whose address is not of their machine's prefix,
 	// with what their routes depend on; routes is what follows.
 	moved  map[crdt.Ref][4]string
@@ -102,7 +101,7 @@ func newEngine(c *Core) *engine {
 		c: c, objects: map[crdt.Ref]*tracked{}, lists: map[string][]*lifecycle.Object{},
 		kinds: map[string]*Kind{}, names: map[string]string{}, topics: index{}, asked: index{}, placed: index{}, usage: map[string]lifecycle.Reservation{},
 		own: map[string]ownKind{}, reg: register(c.cfg.Kinds, nil, api.Builtin(), nil),
-		children: index{}, moved: map[crdt.Ref][4]string{}, members: map[string]string{}, health: map[string]map[string]loops.Health{},
+		children: index{}, moved: map[crdt.Ref][4]string{}, members: map[string]string{}, health: map[string]map[string]Probed{},
 		feed: feed{base: c.cfg.Seed >> 2}, effects: newEffects(), held: newLedger(), entries: entryCounts{}, actions: map[uint64]*action{},
 	}
 }

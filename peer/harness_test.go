@@ -35,6 +35,8 @@ type node struct {
 	key    ed25519.PrivateKey
 	answer []Answer
 	wake   time.Time
+	// rebuilt is how often the core asked to be built anew.
+	rebuilt int
 }
 
 func testKey(name string) ed25519.PrivateKey {
@@ -153,6 +155,7 @@ func (c *cluster) turn(n *node) bool {
 		n.core.Step(c.now, done)
 	}
 	if r.Rebuild {
+		n.rebuilt++
 		c.restart(n.i)
 		return true
 	}

@@ -28,12 +28,12 @@ func (e *engine) probed(p Probed) {
 		return
 	}
 	if e.health[p.ID] == nil {
-		e.health[p.ID] = map[string]loops.Health{}
+		e.health[p.ID] = map[string]Probed{}
 	}
-	if e.health[p.ID][p.Container] == p.Health {
+	if e.health[p.ID][p.Container] == p {
 		return
 	}
-	e.health[p.ID][p.Container] = p.Health
+	e.health[p.ID][p.Container] = p
 	e.decideAgain(t, readyStep)
 }
 
@@ -45,8 +45,8 @@ func (e *engine) decideAgain(t *tracked, step string) {
 
 // Health returns what the probes of a container on this machine last said.
 func (v *view) Health(id, container string) (loops.Health, bool) {
-	h, ok := v.c.engine.health[id][container]
-	return h, ok
+	p, ok := v.c.engine.health[id][container]
+	return p.Health, ok
 }
 
 // Here lists the objects that are placed on this machine, sorted by key. They must not

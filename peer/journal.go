@@ -56,6 +56,8 @@ type journal struct {
 	// unsaved is how many bytes of objects at rest the last checkpoint, which may have failed
 	// or be under way, was to take out of memory.
 	unsaved int
+	// folded is how far each actor's log was judged: what came later waits for authorisation.
+	folded crdt.Heads
 	// loading collects the objects that were folded while the disk is read, and noted those
 	// that came with a checkpoint; nil later.
 	loading map[crdt.Ref]bool
@@ -73,7 +75,7 @@ func (j *journal) clear() (err error) {
 		return err
 	}
 	j.state, err = j.newState()
-	j.loading, j.noted, j.recent, j.since = map[crdt.Ref]bool{}, nil, recent{}, 0
+	j.loading, j.noted, j.recent, j.since, j.folded = map[crdt.Ref]bool{}, nil, recent{}, 0, crdt.Heads{}
 	return err
 }
 
@@ -154,7 +156,11 @@ func (j *journal) fold(b crdt.Batch, changes []decoded) {
 func (j *journal) apply(ch crdt.Change, id crdt.ID) {
 	j.since++
 	j.recent.note(j.c, ch)
-	switch a := j.state.Apply(ch, id); {
+	a := j.state.Apply(ch, id)
+	if !a.Unjudged {
+		j.folded[ch.At.Actor] = ch.At.Head
+	}
+	switch {
 	case a.Released == 0 && a.Outcome != crdt.Took && a.Outcome != crdt.Declined:
 	case j.loading != nil:
 		j.loading[a.Object] = true
@@ -234,14 +240,13 @@ func (j *journal) machine(actor crdt.ActorID) crdt.MachineID {
 	return m
 }
 
-// standing digests the records of authorisation that decide what the entries of this log
-// are worth. When it changes, the log has to be folded anew.
+// standing digests the records of authorisation that decide what the folded entries are
+// worth. When it changes, the log has to be folded anew.
 func (j *journal) standing() crdt.ID {
 	h := sha256.New()
-	heads := j.log.Heads()
-	for _, actor := range sortedActors(heads) {
+	for _, actor := range sortedActors(j.folded) {
 		h.Write(actor[:])
-		for _, id := range j.c.trust.now.Standing(crdt.Place{Machine: j.machine(actor), Actor: actor, Head: heads[actor]}) {
+		for _, id := range j.c.trust.now.Standing(crdt.Place{Machine: j.machine(actor), Actor: actor, Head: j.folded[actor]}) {
 			h.Write(id[:])
 		}
 	}
@@ -347,6 +352,7 @@ func (j *journal) sealBatch(changes [][]byte) {
 	if err != nil {
 		panic(fmt.Sprintf("own batch refused by the own log: %v", err))
 	}
+	j.folded[j.actor] = b.Head()
 	j.c.replica.moved(j.actor)
 	j.c.out.Commit.Batches = append(j.c.out.Commit.Batches, b)
 	j.c.out.Commit.HighWater = crdt.HighWater{Actor: j.actor, Head: a.Head}

@@ -106,11 +106,16 @@ const reopenAfter = 2 * time.Second
 // Run drives the core until the context ends. A failed commit is not the end: the
 // core is rebuilt from what the disk holds.
 func (l *Loop) Run(ctx context.Context) error {
+	var outside []Event // as the life of the core before saw it
 	for first := true; ; first = false {
 		core, disk, err := l.cfg.Open(ctx)
 		if err == nil {
 			l.opened(disk)
+			for _, e := range outside {
+				core.Step(l.cfg.Now(), e)
+			}
 			err = l.drive(ctx, core, disk)
+			outside = core.Outside()
 		} else if first {
 			return fmt.Errorf("open the data directory: %w", err)
 		}
