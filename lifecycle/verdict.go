@@ -34,6 +34,9 @@ func (v *evaluator) rankWaiting(s *StepState) rank {
 	if n, ok := v.g.index[s.For]; ok && s.For != "" {
 		return max(v.ranks[n.at], rankMoving)
 	}
+	if child, verdict := v.child(v.g.index[s.Step]); child != "" && child == s.For {
+		return rankOfChild(verdict)
+	}
 	switch {
 	case s.Code == CodeSilent:
 		return rankSilent
@@ -41,6 +44,17 @@ func (v *evaluator) rankWaiting(s *StepState) rank {
 		return rankRetrying
 	case s.For != "":
 		return rankMachine
+	}
+	return rankMoving
+}
+
+// rankOfChild: what holds a child up on its way down holds its parent up.
+func rankOfChild(verdict State) rank {
+	switch verdict {
+	case Blocked:
+		return rankBlocked
+	case Failed:
+		return rankRetrying
 	}
 	return rankMoving
 }

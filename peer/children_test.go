@@ -220,3 +220,50 @@ func TestForeignConsults(t *testing.T) {
 		t.Errorf("consulting an unknown kind: %v", a.Err)
 	}
 }
+
+// A parent that is deleted waits for a child on a machine that is silent: it is blocked, as
+// the child is, and says for which.
+func TestForeignChildThatCantBeTakenDown(t *testing.T) {
+	c := newCluster(t, 3)
+	h := c.attach("db")
+	h.do = func(call loops.ForeignCall) (lifecycle.Outputs, error) {
+		if call.Undo {
+			return nil, nil
+		}
+		return nil, &lifecycle.Owns{Children: []lifecycle.Child{{Slot: 0, Fields: api.Fields{"spec.containers.app.image": `"localhost/a:1"`}}}}
+	}
+	c.run(3 * time.Second)
+	c.mustApply(1, podsKind+"---\nkind: Database\nname: main\nspec: {}\n")
+	c.run(3 * time.Second)
+	pods := c.cores[0].core.List("Pod")
+	if len(pods) != 1 {
+		t.Fatalf("%d pods", len(pods))
+	}
+	home := pods[0].Object.Status().String("status.machine")
+	var here *node
+	for _, a := range c.cores {
+		for _, b := range c.cores {
+			c.cut[[2]int{a.i, b.i}] = (a.core.self.Name == home) != (b.core.self.Name == home)
+		}
+		if a.core.self.Name != home {
+			here = a
+		}
+	}
+	c.connect()
+	c.run(2 * time.Second)
+	if a := c.write(here.i, Edit{Kind: EditDelete, Key: mainKey}); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	c.run(20 * time.Second)
+	seen, _ := here.core.See(mainKey)
+	chain := seen.Graph.Explain(&seen.Eval)
+	if last := chain[len(chain)-1]; seen.Eval.Verdict != lifecycle.Blocked || last.For != pods[0].Object.Key.String() {
+		t.Errorf("the parent is %s, and waits for %q; want it blocked by %s", seen.Eval.Verdict, last.For, pods[0].Object.Key)
+	}
+	clear(c.cut)
+	c.connect()
+	c.run(10 * time.Second)
+	if _, there := here.core.See(mainKey); there {
+		t.Error("once the machine is back the parent is not gone")
+	}
+}

@@ -48,6 +48,9 @@ func (m *machine) act(a peer.Action) {
 	if took > a.Timeout {
 		took, run.fate = a.Timeout, hangs
 	}
+	if w.hooks.acting != nil {
+		w.hooks.acting(a, took)
+	}
 	w.trace.note(w.now, 'a', m.index, int(run.fate), a.ID)
 	if w.trace.out != nil {
 		w.detail("%s starts %s of %s undo=%v for %v fate=%d", m.name, a.Step.Name, a.Inputs.Key.Name, a.Undo, took, run.fate)

@@ -42,6 +42,9 @@ func (c *checker) open() (invariant int, why string) {
 	if why := c.misplaced(); why != "" {
 		return 7, why
 	}
+	if why := c.leftOutside(); why != "" {
+		return 8, why
+	}
 	return 8, c.addresses()
 }
 
@@ -89,6 +92,9 @@ func (c *checker) unsettled(m *machine, o peer.Seen) string {
 	for _, s := range o.Eval.Steps {
 		stuck := (s.State == lifecycle.StateBlocked || s.State == lifecycle.StateRetrying) && s.Message != ""
 		silent := s.Code == lifecycle.CodeSilent && len(c.w.broken) > 0
+		if key, err := api.KeyFromString(s.For); err == nil && s.State == lifecycle.StateUndoing {
+			_, stuck = m.core.See(key) // a child is in the way, and is looked at itself
+		}
 		if (stuck || silent) && o.Eval.Verdict != lifecycle.Progressing {
 			return ""
 		}
@@ -165,7 +171,7 @@ func (c *checker) misplaced() string {
 
 // wrongPlace says what is wrong with where a pod runs.
 func wrongPlace(o peer.Seen, at []string) string {
-	wanted, home := o.Eval.Goal != api.TargetStopped, o.Object.Status().String("status.machine")
+	wanted, home := o.Graph.Takes(o.Eval.Goal, api.TargetRunning), o.Object.Status().String("status.machine")
 	switch {
 	case len(at) > 1:
 		return fmt.Sprintf("%s runs on %v", o.Object.Key, at)

@@ -37,6 +37,9 @@ func (w *World) beginStorm() {
 	if c.roll {
 		w.every(rollEvery, d, w.people.roll)
 	}
+	if c.kinds {
+		w.beginKinds()
+	}
 }
 
 // endStorm mends everything. What was removed or lost stays so.
@@ -62,6 +65,8 @@ func (m *machine) mend() {
 	m.disk.full, m.paused = false, 0
 	m.release()
 	m.start()
+	m.host.detached = false
+	m.attached()
 }
 
 // downTime is how long a peer stays down.

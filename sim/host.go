@@ -28,6 +28,8 @@ type host struct {
 	pids   uint32
 	// leases are what the guards know: it outlives the peer, and ends with the machine.
 	leases map[string]loops.Lease
+	// detached: the programs of people's loops do not run here.
+	detached bool
 }
 
 // instance is a pod that runs here.

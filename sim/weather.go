@@ -45,6 +45,7 @@ type weather struct {
 	upgrade    time.Duration // mean interval between machines that get the newer program
 	future     time.Duration // mean interval between changes of the next level
 	roll       bool          // somebody rolls a deployment
+	kinds      bool          // people define kinds, steps and targets of their own
 	minority   bool          // a part stays broken after the storm
 
 	// people

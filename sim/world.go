@@ -38,12 +38,14 @@ type World struct {
 	chores int
 	// broken are the machines that stay broken, while the others have to come to rest.
 	broken map[*machine]bool
+	// outside is what the loops of people's own made out there, by the object's identity.
+	outside map[string]bool
 	// violation ends the run.
 	violation *Violation
 }
 
 // streams are the random sources, one per concern.
-type streams struct{ net, gossip, disk, host, people, chaos, check, boot, damage, rest source }
+type streams struct{ net, gossip, disk, host, people, chaos, check, boot, damage, rest, kinds source }
 
 // hooks let a test plant a bug between the core and the world around it, so that the
 // production code holds no switch for any.
@@ -64,6 +66,8 @@ type hooks struct {
 	unswept bool
 	// unsynced says that a sync was reported and not done.
 	unsynced func(*machine) bool
+	// acting is told how long each action will take.
+	acting func(a peer.Action, took time.Duration)
 	// weather makes it likely that the bug shows.
 	weather func(*weather)
 }
@@ -82,7 +86,7 @@ func newWorld(cfg Config, h hooks) (*World, error) {
 		net: newSource(cfg.Seed, "net"), gossip: newSource(cfg.Seed, "gossip"), disk: newSource(cfg.Seed, "disk"),
 		host: newSource(cfg.Seed, "host"), people: newSource(cfg.Seed, "people"), chaos: newSource(cfg.Seed, "chaos"),
 		check: newSource(cfg.Seed, "check"), boot: newSource(cfg.Seed, "boot"), rest: newSource(cfg.Seed, "rest"),
-		damage: newSource(cfg.Seed, "damage"),
+		damage: newSource(cfg.Seed, "damage"), kinds: newSource(cfg.Seed, "kinds"),
 	}
 	w.weather = drawWeather(newSource(cfg.Seed, "weather"), cfg.Calm)
 	if !cfg.Calm {

@@ -32,6 +32,8 @@ func parts(objects []int) []part {
 		{"log/healing", "a long log that one of two lacks", logbench.Healing},
 		{"size", "memory and restart with many objects", func(ctx context.Context) ([]report.Row, error) { return logbench.RunSizes(ctx, objects) }},
 		{"spread", "how one entry reaches 10 to 10,000 simulated peers, and what idling costs", goBench("./peer", "Spread|Idle", "5x")},
+		{"lifecycle/plan", "evaluating and planning one object", goBench("./loops", "Evaluate|Plan", "200ms")},
+		{"lifecycle/start", "1,000 pods at once on simulated machines, beside the critical path", goBench("./sim", "ThousandPods", "1x")},
 		{"xlat", "translation between IPv4 and IPv6", goBench("./netstack/xlat", ".", "200ms")},
 		{"net", "pod networks, services, IPv4 egress, tunnels (root)", goBench("./netstack/linux/... ./netstack/clat ./netstack/wireguard", ".", "1x")},
 		{"store", "commits and opening", goBench("./store", ".", "1x")},
