@@ -36,16 +36,12 @@ func (r *Rig) Serve(socket string) error {
 	return nil
 }
 
-// Listen opens the rig's streams on loopback. The book tells where the others are.
+// Listen opens the rig's streams on loopback, where newcomers may join, too. The book tells
+// where the others are.
 func (r *Rig) Listen(book map[crdt.MachineID]*gossip.Transport) (*gossip.Transport, error) {
 	t, err := gossip.NewTransport(gossip.TransportConfig{
 		Key: keyOf(r.name), Trust: admitted{r.verifier}, Bind: netip.MustParseAddrPort("127.0.0.1:0"),
-		Lookup: func(id crdt.MachineID) []string {
-			if other, ok := book[id]; ok {
-				return []string{fmt.Sprintf("127.0.0.1:%d", other.Port())}
-			}
-			return nil
-		},
+		Lookup: func(id crdt.MachineID) []string { return addressOf(book, id) }, Join: r.sponsor(book).Serve,
 		Handler: func(from crdt.MachineID, frame []byte) { r.Loop.Receive(context.Background(), from, frame) },
 		OnPeer: func(id crdt.MachineID, up bool) {
 			r.Loop.Post(context.Background(), peer.Membership{Machine: id, Alive: up})
