@@ -15,6 +15,8 @@ import (
 //	op      kind:1, payload (length-prefixed)
 //	birth   version, public key, nonce:8, 0 | 1 before head
 //	batch   version, actor, first, birth | prev, changes, sig
+//	stub    0, ID:32, in the place of a change that was compacted
+//	compacted  version, public key, nonce:8, spans, sig
 //
 // The extension is whatever follows the last operation: a later level may put
 // fields there, which this one keeps and relays. An unknown operation's payload is

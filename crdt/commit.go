@@ -7,6 +7,10 @@ type Commit struct {
 	// Batches are appended to their actors' logs, in order; own and foreign alike.
 	// A batch that is already there (same actor, same first) is skipped.
 	Batches []Batch
+	// Compacted take the place of the stored batches that begin within them, if those
+	// are there and end with the same entry and the same hash: content is gone, and
+	// nothing else. One that does not fit is skipped.
+	Compacted []Batch
 	// Local are writes to the peer's private key space, never replicated: intents of
 	// running steps, authorisation records, the last clock reading, the peer table.
 	Local []LocalWrite
@@ -17,7 +21,9 @@ type Commit struct {
 }
 
 // Empty reports whether there is nothing to write.
-func (c Commit) Empty() bool { return len(c.Batches) == 0 && len(c.Local) == 0 }
+func (c Commit) Empty() bool {
+	return len(c.Batches) == 0 && len(c.Compacted) == 0 && len(c.Local) == 0
+}
 
 // LocalWrite puts a value under a key of the private key space; a nil value deletes.
 type LocalWrite struct {

@@ -25,6 +25,8 @@
 //     no results. Its identity derives from the deleted one, so that all such edits
 //     meet in one object.
 //   - A rev's number is 1 + the greatest among its parents, refused ones included.
+//   - An entry that its machine stated to be compacted counts at no replica, and only
+//     its ID need be kept ([Compacted]).
 //
 // Reading order: types.go, codec.go, log.go, state.go (what happens to a change),
 // judge.go (who may), fold.go (the DAG and deletion), register.go, slot.go (names),

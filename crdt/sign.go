@@ -64,8 +64,12 @@ func NewActorID(pub ed25519.PublicKey, nonce uint64) (id ActorID) {
 func (c Change) ID() ID { return ChangeID(c.At.Actor, c.Encode()) }
 
 // ChangeID names the change that b encodes, in the log of an actor. The same words in
-// another log are another change: another machine vouches for them.
+// another log are another change: another machine vouches for them. A stub names the
+// change that it stands for.
 func ChangeID(actor ActorID, b []byte) ID {
+	if IsStub(b) {
+		return ID(b[1:])
+	}
 	h := sha256.New()
 	var head [len(domainChange) + len(actor)]byte
 	h.Write(append(append(head[:0], domainChange...), actor[:]...))

@@ -154,6 +154,6 @@ type Batch struct {
 	First   uint64
 	Prev    ID       // hash of entry First-1; zero at the start
 	Birth   *Birth   // present exactly when First is 1
-	Changes [][]byte // encoded changes
+	Changes [][]byte // encoded changes, or the stubs of compacted ones
 	Sig     []byte
 }
