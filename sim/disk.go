@@ -132,25 +132,35 @@ func (d *Disk) Actors() []crdt.ActorID {
 
 // clone copies a commit, whose slices belong to the caller.
 func clone(c crdt.Commit) crdt.Commit {
-	batches := make([]crdt.Batch, len(c.Batches))
-	for i, b := range c.Batches {
+	batches := cloneBatches(c.Batches)
+	local := make([]crdt.LocalWrite, len(c.Local))
+	for i, w := range c.Local {
+		local[i] = crdt.LocalWrite{Key: w.Key, Value: bytes.Clone(w.Value)}
+	}
+	return crdt.Commit{Batches: batches, Compacted: cloneBatches(c.Compacted), Local: local, HighWater: c.HighWater}
+}
+
+func cloneBatches(list []crdt.Batch) []crdt.Batch {
+	batches := make([]crdt.Batch, len(list))
+	for i, b := range list {
 		b.Changes = slices.Clone(b.Changes)
 		for j := range b.Changes {
 			b.Changes[j] = bytes.Clone(b.Changes[j])
 		}
 		batches[i] = b
 	}
-	local := make([]crdt.LocalWrite, len(c.Local))
-	for i, w := range c.Local {
-		local[i] = crdt.LocalWrite{Key: w.Key, Value: bytes.Clone(w.Value)}
-	}
-	return crdt.Commit{Batches: batches, Local: local, HighWater: c.HighWater}
+	return batches
 }
 
 func (c *content) apply(commit crdt.Commit) error {
 	for _, b := range commit.Batches {
 		if err := c.log(b.Actor).add(b); err != nil {
 			return err
+		}
+	}
+	for _, b := range commit.Compacted {
+		if l := c.logs[b.Actor]; l != nil {
+			l.compact(b)
 		}
 	}
 	for _, w := range commit.Local {
@@ -191,6 +201,27 @@ func (l *diskLog) add(b crdt.Batch) error {
 		}
 	}
 	return nil
+}
+
+// compact puts a batch in the place of those that it was made from. Invariant: the hash of
+// no entry is another then.
+func (l *diskLog) compact(b crdt.Batch) {
+	i, found := slices.BinarySearchFunc(l.batches, b.First, func(s diskBatch, first uint64) int { return cmp.Compare(s.first, first) })
+	if !found {
+		return
+	}
+	j := i
+	for next := b.First; next <= b.Last(); j++ {
+		if j == len(l.batches) || l.batches[j].first != next {
+			return
+		}
+		next = l.batches[j].last + 1
+	}
+	last, err := crdt.DecodeBatch(l.batches[j-1].raw)
+	if err != nil || last.Head() != b.Head() || !bytes.Equal(last.Sig, b.Sig) {
+		return
+	}
+	l.batches = slices.Replace(l.batches, i, j, diskBatch{b.First, b.Last(), b.Encode()})
 }
 
 // Batches calls yield for every batch, by actor and first entry, and returns the own

@@ -117,6 +117,9 @@ func (s *Store) plan(c crdt.Commit) (*plan, error) {
 		if err := s.addBatches(p, txn, c.Batches); err != nil {
 			return err
 		}
+		if err := p.addCompacted(txn, c.Compacted); err != nil {
+			return err
+		}
 		return p.addLocals(txn, c.Local)
 	})
 	return p, err

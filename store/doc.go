@@ -31,6 +31,9 @@
 // records. [Open] rolls back what undo records are left. The price of a large
 // commit is one sync per part.
 //
+// A log is compacted by commits as well: the batches with stubs are put in the place of
+// those that they were made from, if these are there, sound, and end with the same hash.
+//
 // # What is checked
 //
 // Every stored value carries a checksum over its key and its bytes, beside

@@ -26,6 +26,9 @@ func Run(t *testing.T, open func(t *testing.T) Disk) {
 		{"an empty commit changes nothing", testEmptyCommit},
 		{"the caller's slices are not kept", testNotKept},
 		{"many crashes", testManyCrashes},
+		{"compacted batches take the place of others", testCompacted},
+		{"what does not fit is not compacted", testCompactedMisfits},
+		{"a large log is compacted as a whole", testCompactedLarge},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
