@@ -171,6 +171,16 @@ func (l *Log) contradiction(b Batch, hashes []ID, head Head) (seq uint64, ours, 
 	return 0, ID{}, ID{}
 }
 
+// Contradicts reports whether a batch says of an entry that is known here that it is another.
+func (l *Log) Contradicts(b Batch) bool {
+	head := l.heads[b.Actor]
+	if len(b.Changes) == 0 || b.First == 0 || b.First > head.Seq {
+		return false
+	}
+	seq, _, _ := l.contradiction(b, b.Hashes(), head)
+	return seq > 0
+}
+
 func (l *Log) hashAt(actor ActorID, seq uint64, head Head) (ID, bool) {
 	if seq == head.Seq {
 		return head.Hash, true

@@ -10,7 +10,8 @@ import (
 type Span struct{ From, To uint64 }
 
 // Seqs is a set of sequence numbers: its maximal spans, in order. Invariant: between two
-// spans at least one number is missing, so that one set has one form. It is not changed.
+// spans at least one number is missing, so that one set has one form. None
+// but Push changes it.
 type Seqs []Span
 
 // maxSpans bounds a set that was read.
@@ -40,6 +41,15 @@ func (s Seqs) Len() (n uint64) {
 
 // With returns the set and one span more.
 func (s Seqs) With(from, to uint64) Seqs { return s.Union(Seqs{{from, to}}) }
+
+// Push adds a number that is greater than all in the set.
+func (s *Seqs) Push(seq uint64) {
+	if n := len(*s); n > 0 && (*s)[n-1].To+1 == seq {
+		(*s)[n-1].To = seq
+		return
+	}
+	*s = append(*s, Span{seq, seq})
+}
 
 // Union returns what is in either set.
 func (s Seqs) Union(o Seqs) Seqs {
@@ -120,4 +130,14 @@ func (r *reader) seqs() Seqs {
 		next += gap + more + 2
 	}
 	return s
+}
+
+// DecodeSeqs reads what [Seqs.AppendTo] wrote.
+func DecodeSeqs(b []byte) (Seqs, error) {
+	r := &reader{rest: string(b)}
+	s := r.seqs()
+	if err := r.end("set of sequence numbers"); err != nil {
+		return nil, err
+	}
+	return s, nil
 }

@@ -98,6 +98,12 @@ func (b Birth) hash() ID {
 	return sha256.Sum256(append([]byte(domainBirth), b.Encode()...))
 }
 
+// After returns what the batch says beyond an entry that it holds, not as its last: a batch
+// that follows that entry, with the same signature.
+func (b Batch) After(h Head) Batch {
+	return Batch{Actor: b.Actor, First: h.Seq + 1, Prev: h.Hash, Changes: b.Changes[h.Seq+1-b.First:], Sig: b.Sig}
+}
+
 // Last is the sequence number of the batch's last entry.
 func (b Batch) Last() uint64 { return b.First + uint64(len(b.Changes)) - 1 }
 

@@ -136,6 +136,9 @@ func (s *Store) addBatches(p *plan, txn *badger.Txn, batches []crdt.Batch) error
 		if err := p.addBatch(base, s.existing(txn, base, b), b); err != nil {
 			return fmt.Errorf("batch %s/%d: %w", b.Actor, b.First, err)
 		}
+		if err := s.dropWithin(p, txn, b); err != nil {
+			return fmt.Errorf("batch %s/%d: %w", b.Actor, b.First, err)
+		}
 	}
 	return nil
 }

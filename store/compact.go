@@ -50,3 +50,30 @@ func predecessors(txn *badger.Txn, b crdt.Batch) (all []record) {
 	}
 	return all
 }
+
+// dropWithin plans the end of what is stored under entries in the middle of a batch that is
+// written now. It stands behind a record that could not be read, and may be damaged as well.
+func (s *Store) dropWithin(p *plan, txn *badger.Txn, b crdt.Batch) error {
+	if p.firsts[b.Actor] < b.First || s.firsts != nil && b.First > s.firsts[b.Actor] {
+		return nil // it is there already, or all that is there comes before
+	}
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: batchKey(b.Actor, 0)[:1+actorLen]})
+	defer it.Close()
+	var within [][]byte
+	for it.Seek(batchKey(b.Actor, b.First+1)); it.Valid(); it.Next() {
+		base, part, _ := splitKey(it.Item().KeyCopy(nil))
+		_, first, ok := parseBatchKey(base)
+		if !ok || first > b.Last() {
+			break
+		}
+		if part == 0 {
+			within = append(within, base)
+		}
+	}
+	for _, base := range within {
+		if err := p.replace(base, readRecord(txn, base), nil, &p.next.batches); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -69,6 +69,31 @@ func TestDamagedBatchIsListedAndMended(t *testing.T) {
 	}
 }
 
+// TestDamageIsMendedByAMergedBatch: others may hold as one batch what was several here.
+func TestDamageIsMendedByAMergedBatch(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	s := mustOpen(t, cfg)
+	a := storetest.Actor(1)
+	log := storetest.Log(a, 200, 2, 1, 1, 1, 1)
+	mustCommit(t, s, crdt.Commit{Batches: log})
+	rot(t, s, batchKey(a, 3), 40)
+	rot(t, s, batchKey(a, 4), 40)
+	mustClose(t, s)
+
+	s = mustOpen(t, cfg)
+	mustRecover(t, s)
+	merged := storetest.Compact(crdt.Seqs{{From: 3, To: 4}}, log[1:]...)
+	mustCommit(t, s, crdt.Commit{Batches: []crdt.Batch{merged}})
+	mustClose(t, s)
+	s = mustOpen(t, cfg)
+	if r, all := mustRecover(t, s); !r.Sound() || len(all) != 2 {
+		t.Fatalf("after mending: %+v, %d batches", r, len(all))
+	}
+	if got, err := s.Batches(a, 4, 1<<20); err != nil || len(got) != 1 || got[0].Last() != 6 {
+		t.Fatalf("read from the middle: %d batches, %v", len(got), err)
+	}
+}
+
 func TestDamagedLocalIsNamed(t *testing.T) {
 	s := mustOpen(t, testConfig(t.TempDir()))
 	mustCommit(t, s, crdt.Commit{Local: []crdt.LocalWrite{{Key: "a", Value: []byte("1")}, {Key: "b", Value: []byte("2")}}})

@@ -127,7 +127,7 @@ func (r *recovery) batch(rec record) error {
 	}
 	r.bytes += len(rec.payload)
 	r.follow(actor, first)
-	r.next = first + uint64(len(b.Changes))
+	r.next = max(r.next, first+uint64(len(b.Changes)))
 	r.Batches++
 	r.Entries += len(b.Changes)
 	return r.fn(b)

@@ -89,3 +89,17 @@ func testCompactedLarge(t *testing.T, d Disk) {
 	crash(t, d)
 	sameBatches(t, contents(t, d).Batches, c.Compacted)
 }
+
+// testLongerBatch: a batch that was refused a place, since another begins as it does, ends
+// nothing; one that takes its place at the end of the log holds what stands behind it, too.
+func testLongerBatch(t *testing.T, d Disk) {
+	log := Log(Actor(1), 100, 2, 1, 1, 2)
+	commit(t, d, crdt.Commit{Batches: log[:2]})
+	long := Compact(crdt.Seqs{{From: 1, To: 6}}, log...)
+	commit(t, d, crdt.Commit{Batches: []crdt.Batch{long}})
+	sameBatches(t, contents(t, d).Batches, log[:2])
+	tail := long.After(log[1].Head())
+	commit(t, d, crdt.Commit{Batches: []crdt.Batch{tail}})
+	crash(t, d)
+	sameBatches(t, contents(t, d).Batches, []crdt.Batch{log[0], log[1], tail})
+}

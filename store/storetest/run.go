@@ -27,6 +27,7 @@ func Run(t *testing.T, open func(t *testing.T) Disk) {
 		{"the caller's slices are not kept", testNotKept},
 		{"many crashes", testManyCrashes},
 		{"compacted batches take the place of others", testCompacted},
+		{"what reaches into the middle of others comes back once", testLongerBatch},
 		{"what does not fit is not compacted", testCompactedMisfits},
 		{"a large log is compacted as a whole", testCompactedLarge},
 	}
