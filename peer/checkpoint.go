@@ -26,19 +26,21 @@ const maxInMemory = 8 << 20
 // CheckpointDue reports whether it is worth while to save one.
 func (c *Core) CheckpointDue() bool {
 	j := c.journal
-	return j.since >= checkpointAfter+len(c.engine.objects) || j.state.InMemory() > j.unsaved+max(maxInMemory, j.state.OnDisk()/4)
+	return j.since >= checkpointAfter+len(c.engine.objects) || c.compaction.checkpointDue() || j.state.InMemory() > j.unsaved+max(maxInMemory, j.state.OnDisk()/4)
 }
 
 // CheckpointUseful reports whether a start from a checkpoint taken now would have less to
 // fold than one from the last.
-func (c *Core) CheckpointUseful() bool { return c.journal.since > 0 }
+func (c *Core) CheckpointUseful() bool { return c.journal.since > 0 || c.compaction.unsaved }
 
 // Checkpoint captures the state, to be written while the core goes on. It is to be called
 // between turns, when all that was folded is durable.
 func (c *Core) Checkpoint() *crdt.Checkpoint {
 	j := c.journal
 	standing := j.standing()
-	extra := slices.Concat(putUint64(j.clock.Last()), putUint64(j.recent.oldest()), standing[:])
+	compacted := c.compaction.within(j.log.Heads())
+	extra := slices.Concat(putUint64(j.clock.Last()), putUint64(j.recent.oldest()), standing[:], compacted[:])
+	c.compaction.unsaved, c.compaction.saved = false, c.now
 	j.since, j.unsaved = 0, j.state.InMemory()
 	return crdt.Capture(j.log, j.state, extra, c.notes())
 }
@@ -112,12 +114,15 @@ func (j *journal) read(file crdt.File) error {
 	if err := errors.Join(err, bad); err != nil {
 		return err
 	}
-	if len(extra) != 16+len(crdt.ID{}) {
+	if len(extra) != 16+2*len(crdt.ID{}) {
 		return errors.New("the checkpoint holds no clock")
 	}
 	j.folded = j.log.Heads()
-	if standing := j.standing(); !bytes.Equal(extra[16:], standing[:]) {
+	if standing := j.standing(); !bytes.Equal(extra[16:][:len(standing)], standing[:]) {
 		return errors.New("the checkpoint is older than a removal, or than what lifted one")
+	}
+	if compacted := j.c.compaction.within(j.log.Heads()); !bytes.Equal(extra[16+len(compacted):], compacted[:]) {
+		return errors.New("the checkpoint is older than what is compacted")
 	}
 	j.clock.Observe(getUint64(extra[:8]))
 	j.recall = getUint64(extra[8:])

@@ -3,6 +3,7 @@ package peer
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,7 +34,13 @@ func recoveryOf(n *node) Recovery {
 			return yield(b)
 		})
 	}
-	return Recovery{Batches: read, Since: since, Local: map[string][]byte{}}
+	local := map[string][]byte{}
+	for key, value := range n.local {
+		if strings.HasPrefix(key, compactPrefix) {
+			local[key] = value
+		}
+	}
+	return Recovery{Batches: read, Since: since, Local: local}
 }
 
 // startFrom starts the first machine of a cluster anew, from its log and a checkpoint.

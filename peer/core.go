@@ -40,6 +40,11 @@ type Config struct {
 	Level uint32
 	// HashAt reads the hash of a stored entry, when two logs disagree. Required.
 	HashAt func(crdt.ActorID, uint64) (crdt.ID, bool)
+	// Stored reads encoded batches of a range from its start, about so many bytes, as
+	// [Disk] does: compaction looks at what it drops. Optional: without it nothing is compacted here.
+	Stored func(r crdt.Range, maxBytes int) ([][]byte, error)
+	// Retention says when this machine's own log is compacted. Optional.
+	Retention Retention
 }
 
 // Ownership says by its functions which loop owns a field, a step, and the spec of an
@@ -109,6 +114,8 @@ type Core struct {
 	writes  *writes
 	voting  *voting
 	leases  *leases
+	// compaction is what of the log counts for nothing, and goes.
+	compaction *compaction
 	// authSaved counts the records of the authorisation log that are on disk.
 	authSaved int
 	out       Ready
@@ -153,9 +160,13 @@ func New(cfg Config, rec Recovery, now time.Time) (*Core, error) {
 	c.writes = newWrites(c)
 	c.voting = newVoting(c)
 	c.leases = newLeases(c)
+	c.compaction = newCompaction(c)
 	var err error
 	if c.journal, err = newJournal(c); err != nil {
 		return nil, err
+	}
+	if err := c.compaction.load(rec.Local); err != nil {
+		return nil, fmt.Errorf("rebuild from disk: %w", err)
 	}
 	err = readable(func() error { return errors.Join(c.journal.load(rec), c.engine.recover(rec.Local)) })
 	if errors.As(err, new(*crdt.Unreadable)) {
@@ -228,6 +239,10 @@ func (c *Core) receive(from crdt.MachineID, m Message) {
 		c.receiveAuthOffer(from, m)
 	case AuthRecords:
 		c.addRecords(m.Records)
+	case CompactedOffer:
+		c.compaction.receiveOffer(from, m)
+	case CompactedLogs:
+		c.compaction.receiveLogs(from, m)
 	case Ask:
 		c.receiveAsk(from, m)
 	case Vote:
@@ -258,10 +273,11 @@ func (c *Core) Ready() Ready {
 	c.leases.settle() // of what has just been started
 	c.engine.settle()
 	c.replica.periodic()
+	c.compaction.periodic()
 	c.journal.seal()
 	c.writes.settle()
 	c.signAnswers()
-	c.out.Wake = earliest(c.engine.nextWake(), c.replica.nextWake(), c.writes.nextWake(), c.voting.nextWake(), c.leases.nextWake())
+	c.out.Wake = earliest(c.engine.nextWake(), c.replica.nextWake(), c.writes.nextWake(), c.voting.nextWake(), c.leases.nextWake(), c.compaction.nextWake())
 	return c.out
 }
 

@@ -17,6 +17,7 @@ func FuzzDecodeMessage(f *testing.F) {
 		Vector{Heads: heads, Reply: true, Full: true}, Ack{Heads: heads}, Have{Heads: heads}, Prune{},
 		Graft{Ranges: []crdt.Range{{Actor: crdt.ActorID{1}, From: 1, To: 9}}}, Pull{Ranges: []crdt.Range{{Actor: crdt.ActorID{2}, From: 3, To: 4}}},
 		AuthOffer{Heads: []crdt.ID{{9}}, Reply: true}, AuthRecords{Records: [][]byte{{4}}},
+		CompactedOffer{Sets: map[crdt.ActorID]crdt.ID{{1}: {2}}, Reply: true}, CompactedLogs{Statements: [][]byte{{4}}, Settled: crdt.ID{7}},
 		RollCall{Roll: testRoll()}, Candidate{Ask: true, Token: 5}, CopyAsk{Roll: testRoll()},
 		Propose{Key: "lease/1", Request: quorum.Request{Phase: quorum.Accept, Ballot: quorum.Ballot{Epoch: 1, Counter: 2}, Value: []byte{3}}},
 		Answered{Key: "lease/1", Reply: quorum.Reply{Phase: quorum.Prepare, OK: true, Value: []byte{4}}},

@@ -23,6 +23,8 @@ type cluster struct {
 	now   time.Time
 	cores []*node
 	cut   map[[2]int]bool
+	// retention is of machines that are started from now on.
+	retention Retention
 }
 
 type node struct {
@@ -89,7 +91,7 @@ func (c *cluster) boot(n *node, records [][]byte, g identity.Genesis) {
 	n.core, err = New(Config{
 		Self: Machine{ID: identity.IDOf(pub), Name: fmt.Sprintf("m%d", n.i)}, PublicKey: pub, Sign: crdt.Ed25519Signer(n.key), Key: n.key,
 		Trust: trust, Kinds: kinds, Seed: uint64(n.i)<<32 + uint64(len(n.batch)),
-		HashAt: func(crdt.ActorID, uint64) (crdt.ID, bool) { return crdt.ID{}, false },
+		HashAt: n.hashAt, Stored: n.stored, Retention: c.retention,
 	}, Recovery{
 		Batches: func(yield func(crdt.Batch) error) (crdt.HighWater, error) {
 			for _, b := range n.batch {
@@ -122,6 +124,7 @@ func (c *cluster) turn(n *node) bool {
 	n.core.Advance()
 	n.wake = r.Wake
 	n.batch = append(n.batch, r.Commit.Batches...)
+	n.compact(r.Commit.Compacted)
 	for _, w := range r.Commit.Local {
 		if w.Value == nil {
 			delete(n.local, w.Key)

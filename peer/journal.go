@@ -136,6 +136,9 @@ func (j *journal) takeStored(b crdt.Batch) error {
 	if err != nil {
 		return fmt.Errorf("entry %d of actor %s: %w", b.First, b.Actor, err)
 	}
+	if len(a.Changes) == 0 {
+		return nil
+	}
 	j.c.replica.moved(b.Actor)
 	j.fold(b, readChanges(b)[a.From-b.First:][:len(a.Changes)])
 	return nil
@@ -145,9 +148,12 @@ func (j *journal) takeStored(b crdt.Batch) error {
 func (j *journal) fold(b crdt.Batch, changes []decoded) {
 	machine := j.writer(b)
 	for i := range changes {
-		if ch := &changes[i]; ch.readable { // containment: what can't be read is stored and relayed, not folded
-			j.clock.Observe(ch.HLC)
-			ch.At.Machine = machine
+		ch := &changes[i]
+		if !ch.readable { // containment: what can't be read is stored and relayed, not folded
+			continue
+		}
+		j.clock.Observe(ch.HLC)
+		if ch.At.Machine = machine; !j.c.Covers(b.Actor, ch.At.Seq) {
 			j.apply(ch.Change, ch.id)
 		}
 	}
@@ -180,6 +186,7 @@ func (j *journal) accept(in *received) (crdt.Accepted, bool) {
 	if !j.timely(in) {
 		return crdt.Accepted{Head: j.log.Head(b.Actor)}, false
 	}
+	head := j.log.Head(b.Actor)
 	a, err := j.log.Accept(b)
 	switch {
 	case err != nil:
@@ -190,8 +197,13 @@ func (j *journal) accept(in *received) (crdt.Accepted, bool) {
 	case a.Verdict != crdt.New && a.Verdict != crdt.Overlap:
 		return a, false
 	}
-	j.c.out.Commit.Batches = append(j.c.out.Commit.Batches, b)
+	if a.Verdict == crdt.Overlap { // what is here stays as it is: others may have compacted more, or say so
+		j.c.out.Commit.Batches = append(j.c.out.Commit.Batches, b.After(head))
+	} else {
+		j.c.out.Commit.Batches = append(j.c.out.Commit.Batches, b)
+	}
 	j.c.replica.moved(b.Actor)
+	j.c.compaction.arrived(b.Actor, a.From, a.Head.Seq)
 	j.fold(b, in.changes[a.From-b.First:][:len(a.Changes)])
 	return a, true
 }
@@ -358,6 +370,7 @@ func (j *journal) sealBatch(changes [][]byte) {
 	j.c.out.Commit.HighWater = crdt.HighWater{Actor: j.actor, Head: a.Head}
 	j.c.put(keyClock, putUint64(j.clock.Last()))
 	j.c.replica.push(b, a.Head)
+	j.c.compaction.own.wrote(b)
 }
 
 // ownSeq is the sequence number that the next sealed batch will end with.

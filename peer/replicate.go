@@ -82,13 +82,17 @@ func (r *replicator) forget() {
 // the turn once it is durable.
 func (r *replicator) receivePush(from crdt.MachineID, m Push) {
 	var origin crdt.Heads // of the sender's own actors: whoever wrote an entry wants to know who has it on disk
-	gap := false
+	gap, unvouched := false, false
 	if a, asked := r.asking[from]; asked && !m.Fresh {
 		a.due = r.c.now.Add(pullPatience) // a long answer is on its way
 		r.asking[from] = a
 	}
 	for _, in := range m.entries() {
 		b := in.batch
+		if !r.c.compaction.vouched(b) { // it comes again once somebody told why content is missing
+			unvouched = true
+			continue
+		}
 		a, fresh := r.c.journal.accept(&in)
 		gap = gap || a.Verdict == crdt.Gap || a.Verdict == crdt.Unknown
 		if a.Head.Seq > 0 && r.c.journal.machine(b.Actor) == from {
@@ -107,6 +111,9 @@ func (r *replicator) receivePush(from crdt.MachineID, m Push) {
 	if len(origin) > 0 {
 		r.c.send(from, Ack{Heads: origin})
 	}
+	if unvouched {
+		r.c.compaction.offer(from, true)
+	}
 	switch {
 	case gap && m.Fresh:
 		r.c.send(from, Vector{Heads: r.c.journal.log.Heads(), Reply: true, Full: true})
@@ -117,7 +124,7 @@ func (r *replicator) receivePush(from crdt.MachineID, m Push) {
 
 // greet starts the exchange with a member that has just become reachable.
 func (r *replicator) greet(to crdt.MachineID) {
-	r.c.send(to, Digest{Heads: r.c.journal.log.Digest(), Auth: r.c.trust.Digest()})
+	r.c.send(to, r.c.Digest())
 }
 
 // gone forgets what was known of a link.
@@ -125,6 +132,7 @@ func (r *replicator) gone(p crdt.MachineID) {
 	delete(r.lazy, p)
 	delete(r.equal, p)
 	delete(r.asking, p)
+	delete(r.c.compaction.told, p)
 	for actor, pl := range r.pulls {
 		if pl.of == p {
 			delete(r.pulls, actor)
@@ -151,6 +159,9 @@ func (r *replicator) nextWake() time.Time { return earliest(r.nextSync, r.graftW
 func (r *replicator) receiveDigest(from crdt.MachineID, m Digest) {
 	if m.Auth != r.c.trust.Digest() {
 		r.c.send(from, AuthOffer{Heads: r.c.trust.Heads(), Reply: true})
+	}
+	if m.Compacted != r.c.compaction.id() {
+		r.c.compaction.offer(from, true)
 	}
 	if m.Heads != r.c.journal.log.Digest() {
 		r.c.send(from, r.vector(from, true))
@@ -299,6 +310,7 @@ func (r *replicator) receivePull(from crdt.MachineID, m Pull) { r.serve(from, m.
 
 func (r *replicator) serve(to crdt.MachineID, ranges []crdt.Range, fresh bool) {
 	if len(ranges) > 0 {
+		r.c.compaction.vouch(to, ranges)
 		r.c.out.Serve = append(r.c.out.Serve, Serve{To: to, Ranges: ranges[:min(len(ranges), maxRanges)], Fresh: fresh})
 	}
 }

@@ -118,7 +118,7 @@ func bareCore(t testing.TB, self Machine, trust *directory, kinds map[string]Kin
 			HashAt: func(crdt.ActorID, uint64) (crdt.ID, bool) { return crdt.ID{}, false },
 		},
 	}
-	c.engine, c.replica, c.writes = newEngine(c), newReplicator(c), newWrites(c)
+	c.engine, c.replica, c.writes, c.compaction = newEngine(c), newReplicator(c), newWrites(c), newCompaction(c)
 	var err error
 	if c.journal, err = newJournal(c); err != nil {
 		t.Fatal(err)

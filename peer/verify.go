@@ -55,6 +55,9 @@ var errStranger = errors.New("the actor or its machine is not known here yet")
 // Message checks a message and drops what does not hold: every replica drops the
 // same. What is left may be handed to the core.
 func (v *Verifier) Message(m Message) (Message, error) {
+	if said, ok := m.(CompactedLogs); ok {
+		return v.compacted(said)
+	}
 	push, ok := m.(Push)
 	if !ok {
 		return m, nil
@@ -72,6 +75,34 @@ func (v *Verifier) Message(m Message) (Message, error) {
 	}
 	push.checked = kept
 	return push, bad
+}
+
+// compacted checks statements of what is compacted. A machine's statement about its own log
+// counts even when it was removed: refusing it by arrival would leave two states.
+func (v *Verifier) compacted(m CompactedLogs) (Message, error) {
+	snapshot := v.Snapshot()
+	kept := make([][]byte, 0, len(m.Statements))
+	var bad error
+	for _, raw := range m.Statements {
+		st, err := crdt.DecodeCompacted(raw)
+		if err == nil {
+			err = st.Verify(v.check)
+		}
+		if err == nil && snapshot == nil {
+			err = errStranger
+		} else if err == nil {
+			if _, ok := snapshot.ByKey(st.PublicKey); !ok {
+				err = errStranger
+			}
+		}
+		if err != nil {
+			bad = err
+			continue
+		}
+		kept = append(kept, raw)
+	}
+	m.Statements = kept
+	return m, bad
 }
 
 // received is a batch of another member, read once for all who look into it.

@@ -58,7 +58,7 @@ type Pull struct {
 
 // Digest is anti-entropy's first word: the hashes of what the sender holds.
 type Digest struct {
-	Heads, Auth crdt.ID
+	Heads, Auth, Compacted crdt.ID
 }
 
 // Vector is a version vector. Reply asks for the other's. Full: of all actors; else
@@ -122,7 +122,7 @@ func EncodeMessage(m Message) []byte {
 	case Push:
 		b = appendList(appendBool(appendBool(b, m.Fresh), m.Last), m.Batches)
 	case Digest:
-		b = append(append(b, m.Heads[:]...), m.Auth[:]...)
+		b = append(append(append(b, m.Heads[:]...), m.Auth[:]...), m.Compacted[:]...)
 	case Vector:
 		b = appendHeads(appendBool(appendBool(b, m.Reply), m.Full), m.Heads)
 	case Ack:
@@ -140,6 +140,10 @@ func EncodeMessage(m Message) []byte {
 		}
 	case AuthRecords:
 		b = appendList(b, m.Records)
+	case CompactedOffer:
+		b = appendSets(appendBool(b, m.Reply), m.Sets)
+	case CompactedLogs:
+		b = appendList(append(b, m.Settled[:]...), m.Statements)
 	case Ask:
 		b = binary.AppendUvarint(append(binary.AppendUvarint(b, m.Nonce), m.Machine[:]...), m.Epoch)
 	case Vote:
@@ -214,7 +218,7 @@ func (r *reader) message(kind byte) Message {
 	case Push{}.kind():
 		return Push{Fresh: r.bool(), Last: r.bool(), Batches: r.list()}
 	case Digest{}.kind():
-		return Digest{Heads: r.id(), Auth: r.id()}
+		return Digest{Heads: r.id(), Auth: r.id(), Compacted: r.id()}
 	case Vector{}.kind():
 		return Vector{Reply: r.bool(), Full: r.bool(), Heads: r.heads()}
 	case Ack{}.kind():
@@ -223,6 +227,10 @@ func (r *reader) message(kind byte) Message {
 		return AuthOffer{Reply: r.bool(), Heads: r.ids()}
 	case AuthRecords{}.kind():
 		return AuthRecords{Records: r.list()}
+	case CompactedOffer{}.kind():
+		return CompactedOffer{Reply: r.bool(), Sets: r.sets()}
+	case CompactedLogs{}.kind():
+		return CompactedLogs{Settled: r.id(), Statements: r.list()}
 	case Ask{}.kind():
 		return Ask{Nonce: r.uvarint(), Machine: r.machine(), Epoch: r.uvarint()}
 	case Vote{}.kind():

@@ -1,0 +1,144 @@
+package peer
+
+import (
+	"cmp"
+	"time"
+
+	"starling.dev/starling/crdt"
+)
+
+// Retention bounds how much is kept of what loops on this machine wrote. People's changes,
+// and results that count, are kept in any case.
+type Retention struct {
+	// Budget is how many bytes the machine's own log may take on a disk before results
+	// that were superseded are compacted. Optional: 16 MiB.
+	Budget int64
+	// Keep is how old a result is at least when it is compacted. Optional: an hour.
+	Keep time.Duration
+	// Every is how often the log may be gone through. Optional: 10 minutes.
+	Every time.Duration
+}
+
+func (r Retention) withDefaults() Retention {
+	return Retention{Budget: cmp.Or(r.Budget, 16<<20), Keep: cmp.Or(r.Keep, time.Hour), Every: cmp.Or(r.Every, 10*time.Minute)}
+}
+
+// ownLogs are the logs of this machine, in all its lives, as the last pass found them.
+type ownLogs struct {
+	next time.Time // when to go on, or to begin the next pass
+	// bytes is what they take, once a pass has counted them, and what was written since.
+	bytes   int64
+	counted bool
+	pass    *pass
+}
+
+// pass goes through the own logs once.
+type pass struct {
+	actors []crdt.ActorID // still to be read, the first one from the entry on
+	from   uint64
+	bytes  int64
+	found  map[crdt.ActorID]crdt.Seqs // superseded
+	saves  int64
+}
+
+// wrote counts what was written since the last pass.
+func (o *ownLogs) wrote(b crdt.Batch) {
+	for _, c := range b.Changes {
+		o.bytes += int64(len(c))
+	}
+	o.bytes += 128 // the rest of the batch
+}
+
+// ownPass goes on with a pass over the own logs, or begins one if they are too large.
+func (k *compaction) ownPass() {
+	o, limits := &k.own, k.c.cfg.Retention.withDefaults()
+	if o.next.IsZero() {
+		o.next = k.c.now.Add(limits.Every)
+	}
+	if k.c.now.Before(o.next) {
+		return
+	}
+	if o.pass == nil {
+		if o.counted && o.bytes <= limits.Budget {
+			o.next = k.c.now.Add(limits.Every)
+			return
+		}
+		o.pass = &pass{from: 1, found: map[crdt.ActorID]crdt.Seqs{}}
+		for _, actor := range sortedActors(k.c.journal.log.Heads()) {
+			if k.c.journal.machine(actor) == k.c.self.ID {
+				o.pass.actors = append(o.pass.actors, actor)
+			}
+		}
+	}
+	k.readOwn(o.pass, k.c.now.Add(-limits.Keep).UnixMilli())
+	o.next = k.c.now.Add(sweepEvery)
+	if len(o.pass.actors) > 0 {
+		return
+	}
+	o.next, o.bytes, o.counted = k.c.now.Add(limits.Every), o.pass.bytes, true
+	if o.bytes > limits.Budget {
+		k.state(o.pass)
+		o.bytes -= o.pass.saves
+	}
+	o.pass = nil
+}
+
+// readOwn looks at the next entries of a pass. Those that were written after a point of time,
+// in Unix milliseconds, stay.
+func (k *compaction) readOwn(p *pass, until int64) {
+	if len(p.actors) == 0 {
+		return
+	}
+	actor := p.actors[0]
+	head := k.c.journal.log.Head(actor).Seq
+	raws, err := k.c.cfg.Stored(crdt.Range{Actor: actor, From: p.from, To: head}, sweepBytes)
+	for _, raw := range raws {
+		b, e := crdt.DecodeBatch(raw)
+		if e != nil || b.Actor != actor || b.Last() < p.from {
+			break
+		}
+		p.bytes += int64(len(raw))
+		k.note(p, b, until)
+		p.from = b.Last() + 1
+	}
+	if err != nil || len(raws) == 0 || p.from > head { // what can't be read is found out elsewhere
+		p.actors, p.from = p.actors[1:], 1
+	}
+}
+
+// note finds the superseded in a batch.
+func (k *compaction) note(p *pass, b crdt.Batch, until int64) {
+	l := k.logs[b.Actor]
+	for _, ch := range readChanges(b) {
+		seq := ch.At.Seq
+		if l != nil && l.covered.Has(seq) || crdt.Millis(ch.HLC) > until || seq > k.c.journal.log.Head(b.Actor).Seq {
+			continue
+		}
+		if k.superseded(ch) {
+			found := p.found[b.Actor]
+			found.Push(seq)
+			p.found[b.Actor] = found
+			p.saves += int64(len(b.Changes[seq-b.First]))
+		}
+	}
+}
+
+// state says in this machine's name what a pass found, and has everybody know.
+func (k *compaction) state(p *pass) {
+	var said []crdt.Compacted
+	for _, actor := range sortedActors(p.found) {
+		birth, ok := k.c.journal.log.Birth(actor)
+		if !ok {
+			continue
+		}
+		seqs := p.found[actor]
+		if l := k.logs[actor]; l != nil {
+			seqs = seqs.Union(l.covered)
+		}
+		st := crdt.SignCompacted(crdt.Compacted{PublicKey: birth.PublicKey, Nonce: birth.Nonce, Seqs: seqs}, k.c.cfg.Sign)
+		if k.learn(st) {
+			said = append(said, st)
+		}
+	}
+	k.spread(crdt.MachineID{}, said)
+}
