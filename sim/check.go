@@ -79,6 +79,8 @@ func (c *checker) turned(m *machine, r *peer.Ready) {
 	for ref := range touched { // the checks of one object depend on no other
 		c.fields(m, ref)
 	}
+	c.arrived(commit.Batches)
+	c.compacted(m, commit.Compacted)
 	if r.Rebuild {
 		return // what it holds is no longer what its log says
 	}

@@ -40,7 +40,7 @@ func (c *checker) logOf(m *machine) (all []crdt.Change) {
 		for i, hash := range b.Hashes() {
 			at := crdt.Head{Seq: b.First + uint64(i), Hash: hash}
 			ch, err := crdt.DecodeChange(b.Changes[i])
-			if err != nil || refused && at.Seq >= from {
+			if err != nil || refused && at.Seq >= from || m.core.Covers(b.Actor, at.Seq) {
 				continue
 			}
 			ch.At = crdt.Place{Machine: owners[b.Actor], Actor: b.Actor, Head: at}

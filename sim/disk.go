@@ -299,6 +299,11 @@ func (d *Disk) ReadRange(r crdt.Range, maxBytes int) [][]byte {
 	return out
 }
 
+// Stored is ReadRange as a core asks for it.
+func (d *Disk) Stored(r crdt.Range, maxBytes int) ([][]byte, error) {
+	return d.ReadRange(r, maxBytes), nil
+}
+
 // Hash returns the hash of a durable entry.
 func (d *Disk) Hash(actor crdt.ActorID, seq uint64) (crdt.ID, bool) {
 	l := d.durable.logs[actor]

@@ -31,6 +31,8 @@ func (w *World) beginStorm() {
 	w.every(c.pause, d, w.pause)
 	w.every(c.upgrade, d, w.upgrade)
 	w.every(c.future, d, w.writeOfTheFuture)
+	w.every(c.withdraw, w.random.compact, w.withdraw)
+	w.every(c.strip, w.random.compact, w.strip)
 	w.every(c.join, r, w.join)
 	w.every(c.remove, r, w.remove)
 	w.people.begin()

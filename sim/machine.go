@@ -143,6 +143,7 @@ func (m *machine) open() error {
 	cfg := peer.Config{
 		Self: peer.Machine{ID: m.id, Name: self.Name}, PublicKey: publicOf(m.key), Sign: m.signer(), Key: m.key,
 		Trust: log, Kinds: m.w.kinds, Seed: m.w.random.boot.Uint64(), HashAt: m.disk.Hash, Level: m.level,
+		Stored: m.disk.Stored, Retention: m.w.weather.retention,
 	}
 	sound := !m.unsound
 	rec := peer.Recovery{Local: m.disk.Local(), AuthRecords: log.Len(), Batches: m.disk.Batches, Checkpoint: m.disk.Checkpoint, Since: m.disk.Since, Sound: func() bool { return sound }, Unswept: !m.w.hooks.unswept}

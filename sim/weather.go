@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"starling.dev/starling/peer"
+)
 
 // weather is what a seed's world is like: which faults there are, and how often. A
 // zero leaves the feature out.
@@ -48,6 +52,11 @@ type weather struct {
 	kinds      bool          // people define kinds, steps and targets of their own
 	minority   bool          // a part stays broken after the storm
 
+	// compaction
+	retention peer.Retention // small in some worlds
+	withdraw  time.Duration  // mean interval between machines that take back what counts
+	strip     time.Duration  // mean interval between relays that keep content back
+
 	// people
 	edit   time.Duration // mean interval between what people do
 	join   time.Duration
@@ -88,6 +97,15 @@ func (w *weather) drawDamage(s source) {
 	w.upgrade = sometimes(s, 0.2, 2*time.Second, 10*time.Second)
 	w.future = sometimes(s, 0.6, time.Second, 10*time.Second)
 	w.minority = s.chance(0.3)
+}
+
+// drawCompaction has a stream of its own.
+func (w *weather) drawCompaction(s source) {
+	if s.chance(0.4) {
+		w.retention = peer.Retention{Budget: 1 << 10, Keep: s.between(100*time.Millisecond, 5*time.Second), Every: s.between(200*time.Millisecond, 5*time.Second)}
+		w.withdraw = sometimes(s, 0.2, 5*time.Second, 30*time.Second)
+	}
+	w.strip = sometimes(s, 0.3, time.Second, 20*time.Second)
 }
 
 func (w *weather) drawNetwork(s source) {

@@ -45,7 +45,7 @@ type World struct {
 }
 
 // streams are the random sources, one per concern.
-type streams struct{ net, gossip, disk, host, people, chaos, check, boot, damage, rest, kinds source }
+type streams struct{ net, gossip, disk, host, people, chaos, check, boot, damage, rest, kinds, compact source }
 
 // hooks let a test plant a bug between the core and the world around it, so that the
 // production code holds no switch for any.
@@ -87,10 +87,12 @@ func newWorld(cfg Config, h hooks) (*World, error) {
 		host: newSource(cfg.Seed, "host"), people: newSource(cfg.Seed, "people"), chaos: newSource(cfg.Seed, "chaos"),
 		check: newSource(cfg.Seed, "check"), boot: newSource(cfg.Seed, "boot"), rest: newSource(cfg.Seed, "rest"),
 		damage: newSource(cfg.Seed, "damage"), kinds: newSource(cfg.Seed, "kinds"),
+		compact: newSource(cfg.Seed, "compact"),
 	}
 	w.weather = drawWeather(newSource(cfg.Seed, "weather"), cfg.Calm)
 	if !cfg.Calm {
 		w.weather.drawDamage(w.random.damage)
+		w.weather.drawCompaction(w.random.compact)
 	}
 	if h.weather != nil {
 		h.weather(&w.weather)
