@@ -60,6 +60,9 @@ type Config struct {
 	// RegistryAuth is a file with credentials for registries, as containers-auth.json(5)
 	// describes it. Default: auth.json in Data.
 	RegistryAuth string
+	// LogBudget is how many bytes this machine's own log may take on each machine's disk
+	// before old results of steps are compacted. Default: that of package peer.
+	LogBudget int64
 	// ClockOffset is added to the machine's clock, so that a lab can rehearse one that
 	// is wrong.
 	ClockOffset time.Duration

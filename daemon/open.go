@@ -63,6 +63,7 @@ func (o *opener) open(context.Context) (*peer.Core, peer.Disk, error) {
 	core, err := peer.New(peer.Config{
 		Self: peer.Machine{ID: o.home.id(), Name: name}, PublicKey: o.home.public(), Sign: crdt.Ed25519Signer(o.home.key), Key: o.home.key,
 		Trust: log, Kinds: kinds, Seed: seed(), HashAt: disk.hashAt,
+		Stored: disk.ReadRange, Retention: peer.Retention{Budget: o.home.cfg.LogBudget},
 	}, rec, o.home.cfg.now())
 	if err != nil {
 		return nil, nil, err

@@ -9,6 +9,7 @@ import (
 
 	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
+	"starling.dev/starling/lifecycle"
 )
 
 // hashAt, stored and compact are what the node's disk does with its log.
@@ -253,5 +254,48 @@ func TestCheckpointBeforeCompaction(t *testing.T) {
 		if core.Resumed() != (i == 1) || core.StateHash() != live.StateHash() {
 			t.Errorf("checkpoint %d: resumed %v", i, core.Resumed())
 		}
+	}
+}
+
+// crash ends the containers of a pod so many times, each time once it runs.
+func crash(t testing.TB, c *cluster, key api.Key, times int) {
+	t.Helper()
+	n := c.cores[0]
+	for i := 0; i < times; {
+		seen, _ := n.core.See(key)
+		if r := seen.Object.Results["container"]; r.Phase == lifecycle.PhaseDone {
+			i++
+			c.now = c.now.Add(time.Second)
+			n.core.Step(c.now, Lost{Key: key, ID: seen.Object.ID, Step: "container", At: c.now, Code: api.StepFailed, Message: "it exited with 1"})
+		}
+		if c.turn(n) {
+			continue
+		}
+		if n.wake.After(c.now) {
+			c.now = n.wake
+		}
+		n.core.Step(c.now, Tick{})
+	}
+}
+
+// BenchmarkCompaction measures what the log of a pod takes that was restarted 1,000 times.
+func BenchmarkCompaction(b *testing.B) {
+	for b.Loop() {
+		c := newCluster(b, 1)
+		edited(b, c, 1)
+		empty, _ := c.cores[0].size()
+		crash(b, c, web, 1000)
+		before, _ := c.cores[0].size()
+		batches := len(c.cores[0].batch)
+		c.retention = Retention{Budget: 1, Keep: time.Second, Every: time.Second}
+		c.restart(1)
+		c.run(20 * time.Second)
+		after, stubs := c.cores[0].size()
+		b.ReportMetric(float64(empty), "B-at-first")
+		b.ReportMetric(float64(before), "B-before")
+		b.ReportMetric(float64(after), "B-after")
+		b.ReportMetric(float64(stubs), "stubs")
+		b.ReportMetric(float64(batches), "batches-before")
+		b.ReportMetric(float64(len(c.cores[0].batch)), "batches-after")
 	}
 }

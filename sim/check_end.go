@@ -143,6 +143,7 @@ func (c *checker) kept() {
 			if h, ok := m.disk.Hash(k.actor, k.seq); !ok || h != c.entries[k.actor][k.seq-1] {
 				c.w.fail(2, "the acknowledged change %v of %s is not on the disk of %s", k.change, k.key, m.name)
 			}
+			c.wrote(m, k)
 		}
 	}
 }

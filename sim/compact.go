@@ -109,3 +109,14 @@ func (c *checker) arrived(batches []crdt.Batch) {
 		}
 	}
 }
+
+// wrote looks whether what a person was told to be durable is still there, and not only its
+// hash.
+func (c *checker) wrote(m *machine, k *ack) {
+	for _, raw := range m.disk.ReadRange(crdt.Range{Actor: k.actor, From: k.seq, To: k.seq}, 1) {
+		b, err := crdt.DecodeBatch(raw)
+		if err == nil && b.First <= k.seq && k.seq <= b.Last() && crdt.IsStub(b.Changes[k.seq-b.First]) {
+			c.w.fail(2, "of the acknowledged change %v of %s the disk of %s holds no more than a stub", k.change, k.key, m.name)
+		}
+	}
+}

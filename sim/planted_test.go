@@ -116,6 +116,12 @@ var bugs = []bug{
 	{"whoever asks owns the field", []int{5}, func() hooks {
 		return hooks{config: ownNothing, weather: func(w *weather) { w.trespass = time.Second }}
 	}},
+	{"a result that counts is taken for superseded", []int{1, 2, 4}, func() hooks {
+		return hooks{config: misjudge, weather: compacting}
+	}},
+	{"content that counts is dropped from a disk", []int{1, 2, 4}, func() hooks {
+		return hooks{commit: dropContent}
+	}},
 	{"a rollout takes more out of service than it may", []int{12}, func() hooks {
 		return hooks{config: hasty, weather: func(w *weather) { w.roll = true }}
 	}},

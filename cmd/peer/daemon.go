@@ -23,6 +23,7 @@ type daemonFlags struct {
 	advertise string
 	cpu       string
 	memory    string
+	logBudget string
 	level     string
 }
 
@@ -46,6 +47,7 @@ func (f *daemonFlags) add(c *cobra.Command) {
 	})
 	fl.StringVar(&f.cpu, "cpu", "", "cores that pods may have (default: all)")
 	fl.StringVar(&f.memory, "memory", "", "memory that pods may have (default: all)")
+	fl.StringVar(&f.logBudget, "log-budget", "", "size of this machine's own log above which old results of steps are compacted (default 16Mi)")
 	fl.StringVar(&f.cfg.MachineID, "machine-id", "", "identity of the computer (default: /etc/machine-id)")
 	fl.DurationVar(&f.cfg.ClockOffset, "clock-offset", 0, "added to the machine's clock, to rehearse a wrong one")
 	cobra.CheckErr(fl.MarkHidden("clock-offset"))
@@ -75,6 +77,11 @@ func (f *daemonFlags) config() (daemon.Config, error) {
 	if f.memory != "" {
 		if cfg.Memory, err = api.ParseBytes(f.memory); err != nil {
 			return cfg, fmt.Errorf("--memory: %w", err)
+		}
+	}
+	if f.logBudget != "" {
+		if cfg.LogBudget, err = api.ParseBytes(f.logBudget); err != nil {
+			return cfg, fmt.Errorf("--log-budget: %w", err)
 		}
 	}
 	var level slog.Level

@@ -17,12 +17,14 @@ import (
 	"starling.dev/starling/store"
 )
 
-// Config says which machine of which cluster a rig is. All but Handler are required.
+// Config says which machine of which cluster a rig is. All but Retention are required.
 type Config struct {
 	Dir      string
 	Machine  int // from 1
 	Machines int // of the cluster
 	Logger   *slog.Logger
+	// Retention of the own log. Optional.
+	Retention peer.Retention
 }
 
 func (c Config) validate() error {
@@ -121,6 +123,7 @@ func (r *Rig) open(context.Context) (*peer.Core, peer.Disk, error) {
 	core, err := peer.New(peer.Config{
 		Self: peer.Machine{ID: MachineID(r.name), Name: r.name}, PublicKey: key.Public().(ed25519.PublicKey), Sign: crdt.Ed25519Signer(key),
 		Trust: trust, Kinds: kinds, Seed: uint64(time.Now().UnixNano()), HashAt: disk.hashAt,
+		Stored: disk.ReadRange, Retention: r.cfg.Retention,
 	}, rec, time.Now())
 	if err != nil {
 		return nil, nil, err
