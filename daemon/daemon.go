@@ -126,7 +126,7 @@ func (d *Daemon) buildLoop(context.Context) (err error) {
 		Open: o.open, Transport: lazyTransport{d}, Host: h, Verifier: d.verifier, Logger: d.cfg.Logger.With("part", "core"),
 		Boot: oci.BootTime, Now: d.cfg.now,
 	})
-	d.add(d.loop, named("volumes", h.volumes.Run), named("exits", d.watchExits), named("network repair", d.network.Run), named("sweep", d.sweep), named("images", d.collectImages), d.prober(), &scrubber{d.cfg.Logger.With("part", "store"), d.store})
+	d.add(d.loop, named("volumes", h.volumes.Run), named("exits", d.watchExits), named("network repair", d.network.Run), named("sweep", d.sweep), named("images", d.collectImages), d.prober(), &scrubber{d.cfg.Logger.With("part", "store"), d.store}, trimmer{})
 	return err
 }
 

@@ -267,6 +267,7 @@ func (d *driver) drain() {
 func (d *driver) turn(ctx context.Context) error {
 	if !d.stepped { // somebody only asks
 		d.answerQueries()
+		d.saveIfDue(ctx)
 		return nil
 	}
 	d.stepped = false

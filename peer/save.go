@@ -24,13 +24,16 @@ func (d *driver) saveIfDue(ctx context.Context) {
 	}
 	c := d.core.Checkpoint()
 	d.actions.Go(func() {
-		defer d.saving.Store(false)
 		file, err := d.save(disk, c)
 		if file == nil {
 			d.reread(ctx, err)
+			d.saving.Store(false)
 			return
 		}
-		settle := func(core *Core) { err = core.Settle(c, file) }
+		settle := func(core *Core) {
+			err = core.Settle(c, file)
+			d.saving.Store(false) // before the turn ends: what came meanwhile may be enough for the next one
+		}
 		if stopping := d.l.Query(ctx, settle); stopping != nil {
 			err = file.Close()
 		}
