@@ -71,6 +71,7 @@ type tracked struct {
 	unseen   bool            // nobody looked at it since the start, and a note is believed
 	verdict  lifecycle.State // of the last evaluation; "" if nothing was looked at since a change
 	gone     bool            // deleted, and everything taken down
+	left     bool            // to others: nothing of it concerned this peer when it was last looked at
 	executor string          // as it was in that era
 	era      uint64
 	topics   []string
@@ -256,12 +257,13 @@ func (e *engine) clusterChanged() {
 }
 
 // markUnsettled looks again at every object that is not at rest: its executor may
-// be another now.
+// be another now. What was left to others concerns this peer only if that is the peer itself.
 func (e *engine) markUnsettled() {
 	for ref, t := range e.objects {
-		if t.life != 0 && !t.unseen && t.verdict != lifecycle.Converged {
-			e.mark(ref)
+		if t.life == 0 || t.unseen || t.verdict == lifecycle.Converged || t.left && e.executor(t) != e.c.self.Name {
+			continue
 		}
+		e.mark(ref)
 	}
 	e.sortQueue()
 }
@@ -317,7 +319,7 @@ const maxRounds = 64
 
 // maxLooked bounds how many objects are looked at before the turn ends, so that a start
 // with very many does not keep everybody waiting.
-const maxLooked = 4096
+const maxLooked = 1024
 
 // settle evaluates whatever is due until nothing is, or the turn has lasted long enough.
 func (e *engine) settle() {

@@ -14,6 +14,7 @@ import (
 // must start, stop or decide.
 func (e *engine) evaluate(t *tracked) {
 	e.seen(t)
+	t.left = false
 	e.undoForeignLives(t)
 	e.reap(t)
 	e.settleDeclarations(t)
@@ -72,7 +73,7 @@ func (e *engine) concerns(t *tracked) bool {
 func (e *engine) leave(t *tracked) {
 	e.setTopics(t, nil)
 	e.setAsked(t, nil)
-	t.verdict = ""
+	t.verdict, t.left = "", true
 	clear(t.queued)
 	if t.gone {
 		e.setGone(t, false)
