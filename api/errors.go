@@ -49,6 +49,7 @@ const (
 	RegistryUnreachable = "RegistryUnreachable"
 	RequirementCycle    = "RequirementCycle"
 	RuntimeUnavailable  = "RuntimeUnavailable"
+	ServiceMissing      = "ServiceMissing"
 	SpecInvalid         = "SpecInvalid"
 	StartupFailed       = "StartupFailed"
 	StepFailed          = "StepFailed"
@@ -127,6 +128,7 @@ var codes = []Code{
 	{RegistryUnreachable, "The registry of the image does not answer.", "Check the registry and the machine's network, or load the image with `peer image load`."},
 	{RequirementCycle, "Objects require each other in a circle, so that none of them starts.", "Take one of the requirements out of spec.objects."},
 	{RuntimeUnavailable, "The container runtime does not answer.", "Start containerd, or install it so that the peer can."},
+	{ServiceMissing, "A route of a site leads to a service, or to a port of one, that does not exist. The other routes are served.", "Create the service, or correct the route in spec.routes; the site goes on by itself."},
 	{SpecInvalid, "The spec has fields that are unknown, missing or wrong.", "Correct what the message points at; nothing was changed."},
 	{StartupFailed, "A container's startup probe did not pass in its time, so that it is restarted.", "Read the container's output with `peer logs --previous`; raise the probe's failures or period if it only needs longer."},
 	{StepFailed, "A step failed for a reason that has no code of its own.", "Read the message; the step is tried again with a growing delay."},

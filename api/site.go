@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// LoopSites looks where the routes of sites lead.
+const LoopSites = "sites"
+
 // Values of spec.routes.*.protocol.
 const (
 	ProtocolHTTP1 = "http1"
@@ -56,6 +59,7 @@ var siteKind = Kind{
 		{Path: "spec.tls.acme", Doc: "An account with a certificate authority."},
 		{Path: "lifecycle", Doc: "Which point of its lifecycle the site is to be at."},
 	},
+	Steps: []Step{{"routes", LoopSites}},
 }
 
 func siteRules(f Fields, add addFunc) {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -23,9 +24,28 @@ func withObjects(t *testing.T, c *cluster) {
 	c.apply(t, 1, "alice", set(one, two))
 }
 
+// whySite is a site whose one route leads to a service that is not there.
+const whySite = "kind: Site\nname: why-site\nspec: {hosts: [why.example], routes: {all: {services: {why-shop: 1}}}}\n"
+
 func objectCauses() []cause {
+	service := func(port string) string {
+		return "kind: Service\nname: why-shop\nspec: {select: {app: why-shop}, ports: {http: {port: " + port + "}}}\n"
+	}
 	return []cause{
 		{
+			name: "site without its service", key: "site/why-site", verdict: "blocked",
+			stage: func(t *testing.T, c *cluster) {
+				c.remove(t, "site/why-site", "service/why-shop")
+				c.apply(t, 1, "alice", whySite)
+			},
+			says: `: routes: route all leads to service/why-shop, which does not exist\n`, todo: "Create the service", step: "routes is blocked on m",
+			mend: func(t *testing.T, c *cluster, key string) {
+				c.apply(t, 2, "alice", service("81"))
+				c.awaitText(t, 3, key, regexp.MustCompile(`^blocked: site/why-site: routes: route all leads to port 80 of service/why-shop, which has no such port; it has 81\n`))
+				says(t, c.must(t, 2, "get", "sites"), "routes blocked")
+				c.apply(t, 3, "alice", service("80"))
+			},
+		}, {
 			name: "required object missing", pod: on("require: [pod/why-bale]"),
 			says: `: objects: it requires pod/why-bale, which does not exist; the nearest that exists is pod/why-base\n`,
 			todo: "Create it", step: "objects is blocked on m",

@@ -59,10 +59,11 @@ func (v *evaluator) again(n *node) bool {
 	return n.step.Do == nil && v.env.Again != nil && v.place(n) == v.env.Self && v.env.Again(n.name)
 }
 
-// attends judges a step that is [Pending]. What holds up its children holds it up.
+// attends judges a step that is [Pending]. What holds up its children holds it up. One that
+// acts and has said nothing was only begun, and is not over: whoever began it may be gone.
 func (v *evaluator) attends(n *node, s *StepState) bool {
 	r := &s.Result
-	if n.step.Do != nil && n.step.Children == "" || !v.holds(n, r) {
+	if n.step.Do != nil && (n.step.Children == "" || r.Message == "") || !v.holds(n, r) {
 		return false
 	}
 	s.State, s.Since, s.Until, s.Message = StateRunning, r.Started, r.Started.Add(n.step.Timeout), r.Message

@@ -20,12 +20,6 @@ func PoolTargets() []lifecycle.Target {
 	return []lifecycle.Target{{Name: api.TargetReady, Goal: true, Doc: "Services may have addresses of the pool."}}
 }
 
-// SiteTargets are the named points of a site's lifecycle. It has no steps: machines follow
-// all sites, as they do services.
-func SiteTargets() []lifecycle.Target {
-	return []lifecycle.Target{{Name: api.TargetReady, Goal: true, Doc: "The site is served by every machine that knows it."}}
-}
-
 // ServiceExternal takes the service's addresses for clients outside of the cluster from a
 // pool, one of each family that the pool has. They stay as long as the pool has them.
 func ServiceExternal() lifecycle.Loop {

@@ -29,7 +29,7 @@ func definitions() []definition {
 		{name: "Pod", targets: loops.PodTargets(), loops: loops.Pod(), derive: loops.DerivePod, reserve: loops.PodReservation},
 		{name: "Pool", targets: loops.PoolTargets()},
 		{name: "Service", targets: loops.ServiceTargets(), loops: loops.Service(), derive: loops.DeriveService},
-		{name: "Site", targets: loops.SiteTargets()},
+		{name: "Site", targets: loops.SiteTargets(), loops: []lifecycle.Loop{loops.Site()}, derive: loops.DeriveSite},
 		{name: "Step", targets: loops.HookTargets(), loops: []lifecycle.Loop{loops.Hooks()}},
 		{name: "Target", targets: loops.HookTargets(), loops: []lifecycle.Loop{loops.TargetHooks()}},
 	}

@@ -168,7 +168,7 @@ func (r *registration) checkChildren(n lifecycle.NodeDescription) string {
 }
 
 // derived are the roots of what is computed from other objects.
-var derived = []string{"machine", "cluster", "children", "scaling", "probed"}
+var derived = []string{"machine", "cluster", "children", "scaling", "probed", "routed"}
 
 func (r *registration) checkReads(kind, step string, reads, consults []string) string {
 	for _, path := range reads {

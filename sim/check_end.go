@@ -92,7 +92,7 @@ func (c *checker) unsettled(m *machine, o peer.Seen) string {
 	for _, s := range o.Eval.Steps {
 		stuck := (s.State == lifecycle.StateBlocked || s.State == lifecycle.StateRetrying) && s.Message != ""
 		silent := s.Code == lifecycle.CodeSilent && len(c.w.broken) > 0
-		if key, err := api.KeyFromString(s.For); err == nil && s.State == lifecycle.StateUndoing {
+		if key, err := api.KeyFromString(s.For); err == nil && (s.State == lifecycle.StateUndoing || s.State == lifecycle.StateBlocked) {
 			_, stuck = m.core.See(key) // a child is in the way, and is looked at itself
 		}
 		if (stuck || silent) && o.Eval.Verdict != lifecycle.Progressing {
