@@ -41,6 +41,9 @@ func (c *Core) Checkpoint() *crdt.Checkpoint {
 	compacted := c.compaction.within(j.log.Heads())
 	extra := slices.Concat(putUint64(j.clock.Last()), putUint64(j.recent.oldest()), standing[:], compacted[:])
 	c.compaction.unsaved, c.compaction.saved = false, c.now
+	for _, id := range j.c.trust.Heads() {
+		extra = append(extra, id[:]...)
+	}
 	j.since, j.unsaved = 0, j.state.InMemory()
 	return crdt.Capture(j.log, j.state, extra, c.notes())
 }
@@ -114,15 +117,21 @@ func (j *journal) read(file crdt.File) error {
 	if err := errors.Join(err, bad); err != nil {
 		return err
 	}
-	if len(extra) != 16+2*len(crdt.ID{}) {
+	const id = len(crdt.ID{})
+	if len(extra) < 16+2*id || len(extra)%id != 16 {
 		return errors.New("the checkpoint holds no clock")
 	}
 	j.folded = j.log.Heads()
-	if standing := j.standing(); !bytes.Equal(extra[16:][:len(standing)], standing[:]) {
+	if standing := j.standing(); !bytes.Equal(extra[16:][:id], standing[:]) {
 		return errors.New("the checkpoint is older than a removal, or than what lifted one")
 	}
-	if compacted := j.c.compaction.within(j.log.Heads()); !bytes.Equal(extra[16+len(compacted):], compacted[:]) {
+	if compacted := j.c.compaction.within(j.log.Heads()); !bytes.Equal(extra[16+id:][:id], compacted[:]) {
 		return errors.New("the checkpoint is older than what is compacted")
+	}
+	for head := range slices.Chunk(extra[16+2*id:], id) {
+		if !j.c.trust.Has(crdt.ID(head)) { // the disk is an older copy: what was judged by them has to wait
+			return errors.New("the checkpoint was made with records of authorisation that are not here")
+		}
 	}
 	j.clock.Observe(getUint64(extra[:8]))
 	j.recall = getUint64(extra[8:])

@@ -376,6 +376,9 @@ func (c *Core) flushAuth() {
 		c.engine.changed(ref)
 	}
 	c.journal.folded = c.journal.log.Heads()
-	c.engine.clusterChanged()
+	if c.trust.others {
+		c.trust.others = false
+		c.engine.clusterChanged()
+	}
 	c.voting.touch()
 }

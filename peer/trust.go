@@ -21,23 +21,35 @@ type directory struct {
 	names map[crdt.MachineID]string
 	ids   map[string]crdt.MachineID
 	list  []Machine // sorted by name
+	// others: there are other members, or others of their names, than the engine knows.
+	others bool
 }
 
 func newDirectory(l *identity.Log) *directory {
 	d := &directory{Log: l}
 	d.refresh()
+	d.others = false
 	return d
 }
 
-// refresh reads the log again after records were added.
+// refresh reads the log again after records were added. Most of them are about people and
+// voters, and the members stay as they are.
 func (d *directory) refresh() {
 	d.now = d.Snapshot()
-	d.names, d.ids, d.list = map[crdt.MachineID]string{}, map[string]crdt.MachineID{}, nil
-	for _, m := range d.now.Members() {
-		d.list = append(d.list, Machine{ID: m.ID, Name: m.Name})
+	members := d.now.Members()
+	list := make([]Machine, len(members))
+	for i, m := range members {
+		list[i] = Machine{ID: m.ID, Name: m.Name}
+	}
+	slices.SortFunc(list, func(a, b Machine) int { return strings.Compare(a.Name, b.Name) })
+	if d.names != nil && slices.Equal(list, d.list) {
+		return
+	}
+	d.others = true
+	d.names, d.ids, d.list = map[crdt.MachineID]string{}, map[string]crdt.MachineID{}, list
+	for _, m := range list {
 		d.names[m.ID], d.ids[m.Name] = m.Name, m.ID
 	}
-	slices.SortFunc(d.list, func(a, b Machine) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // nameOf returns a machine's name; of a machine that is gone, its ID.

@@ -88,10 +88,14 @@ func (c *checker) turned(m *machine, r *peer.Ready) {
 	c.w.trace.note(c.w.now, 't', m.index, 0, uint64(len(commit.Batches)))
 	c.w.trace.state(hash)
 	c.equal(m, hash)
-	if c.w.random.check.chance(0.002) {
+	if c.w.random.check.chance(c.rate(0.002)) {
 		c.refold(m, hash)
 	}
 }
+
+// rate is how likely something is after a turn that costs as much as there are entries: less
+// when there are many, so that a run takes about as long as it has turns.
+func (c *checker) rate(p float64) float64 { return min(p, 1000*p/float64(c.total+1)) }
 
 // survived notes what reached a disk although its peer did not live to see it.
 func (c *checker) survived(m *machine, commit crdt.Commit) {

@@ -24,7 +24,7 @@
 //	 1  equal heads, equal bytes        checker.equal, after each durable turn and at the end
 //	 2  no acknowledged change is lost  checker.acknowledged, sent and started; kept at the end
 //	 3  no entry has two contents       checker.batch, of each entry that is made durable
-//	 4  the fold knows no order         checker.refold, after one turn in 500 and at the end
+//	 4  the fold knows no order         checker.refold, now and then and at the end
 //	 5  only owners change fields       checker.fields, of each object that a turn touched
 //	 6  no machine gives more than all  checker.hosted, at each start; hostNetwork.Detach
 //	 7  one running instance            leased: checker.alone, at each start; others: acting,

@@ -131,7 +131,7 @@ func (m *machine) finish(r *peer.Ready) {
 		m.start()
 		return
 	}
-	if m.w.random.rest.chance(0.005) {
+	if m.w.random.rest.chance(m.w.check.rate(0.005)) {
 		m.save()
 	}
 	if len(m.inbox) > 0 || len(r.Serve) > 0 {

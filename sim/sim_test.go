@@ -161,6 +161,7 @@ var regressions = []struct {
 	{Config{Seed: 118, Peers: 5, Duration: 30 * time.Second}, "a pod ran twice while no machine could take it"},
 	{Config{Seed: 265, Peers: 3, Duration: 30 * time.Second}, "what ran was not looked for again when the spec came back to a restored disk"},
 	{Config{Seed: 70, Peers: 5, Duration: 30 * time.Second}, "the network was taken from containers whose pod belonged nowhere for a while"},
+	{Config{Seed: 927, Peers: 5, Duration: 30 * time.Second}, "an older copy of a disk went on from a checkpoint that was made with more records of authorisation than it held"},
 }
 
 // TestRegressions repeats the seeds that found a bug.
