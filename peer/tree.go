@@ -37,7 +37,9 @@ type missing struct {
 
 // push sends the own batch out.
 func (r *replicator) push(b crdt.Batch, head crdt.Head) {
-	r.spread(crdt.MachineID{}, b.Actor, head, b.Encode())
+	if len(r.c.members.connected()) > 0 {
+		r.spread(crdt.MachineID{}, b.Actor, head, b.Encode())
+	}
 }
 
 // spread passes a fresh batch on, which ends with the actor's head: whole over eager links,

@@ -4,7 +4,9 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/identity"
@@ -62,18 +64,16 @@ func (v *Verifier) Message(m Message) (Message, error) {
 	if !ok {
 		return m, nil
 	}
-	kept := make([]received, 0, len(push.Batches))
-	push.Batches = make([][]byte, 0, cap(kept))
+	read := v.readAll(push.Batches)
+	push.checked, push.Batches = make([]received, 0, len(read)), make([][]byte, 0, len(read))
 	var bad error
-	for _, raw := range m.(Push).Batches {
-		in, err := v.batch(raw)
-		if err != nil {
-			bad = err
-			continue
+	for i := range read {
+		if in := &read[i]; in.fault != nil {
+			bad = in.fault
+		} else {
+			push.checked, push.Batches = append(push.checked, in.received), append(push.Batches, in.raw)
 		}
-		kept, push.Batches = append(kept, in), append(push.Batches, raw)
 	}
-	push.checked = kept
 	return push, bad
 }
 
@@ -103,6 +103,55 @@ func (v *Verifier) compacted(m CompactedLogs) (Message, error) {
 	}
 	m.Statements = kept
 	return m, bad
+}
+
+// judged is a batch that was read and checked, or why it is not taken.
+type judged struct {
+	received
+	fault error
+}
+
+// readAll reads and checks batches, many of them at once where there are many: a peer that
+// was away gets thousands over one stream.
+func (v *Verifier) readAll(raw [][]byte) []judged {
+	read := make([]judged, len(raw))
+	share(len(raw), func(i int) { read[i].received, read[i].fault = readBatch(raw[i]) })
+	born := map[crdt.ActorID]ed25519.PublicKey{}
+	for i := range read {
+		if b := &read[i].batch; b.Birth != nil && b.Birth.ActorID() == b.Actor {
+			born[b.Actor] = b.Birth.PublicKey // an actor's name is made of its key
+		}
+	}
+	share(len(raw), func(i int) {
+		if in := &read[i]; in.fault == nil {
+			in.fault = v.verify(in.batch, born)
+		}
+	})
+	return read
+}
+
+// shareFrom is how many batches are worth another goroutine.
+const shareFrom = 16
+
+// share does something for each of n, on as many cores as there are.
+func share(n int, do func(int)) {
+	workers := min(n/shareFrom, runtime.GOMAXPROCS(0))
+	if workers < 2 {
+		for i := range n {
+			do(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // received is a batch of another member, read once for all who look into it.
@@ -156,30 +205,30 @@ func (m Push) entries() []received {
 	return list
 }
 
-func (v *Verifier) batch(raw []byte) (received, error) {
-	in, err := readBatch(raw)
+// verify checks a batch's signature and learns its actor's key.
+func (v *Verifier) verify(b crdt.Batch, born map[crdt.ActorID]ed25519.PublicKey) error {
+	key, err := v.key(b, born)
 	if err != nil {
-		return in, err
-	}
-	b := in.batch
-	key, err := v.key(b)
-	if err != nil {
-		return in, err
+		return err
 	}
 	if err := b.Verify(v.check, key); err != nil {
-		return in, fmt.Errorf("batch %d of actor %s: %w", b.First, b.Actor, err)
+		return fmt.Errorf("batch %d of actor %s: %w", b.First, b.Actor, err)
 	}
 	v.Learn(b)
-	return in, nil
+	return nil
 }
 
-// key finds the actor's key and checks that its machine was ever admitted.
-func (v *Verifier) key(b crdt.Batch) (ed25519.PublicKey, error) {
+// key finds the actor's key, which an earlier batch of the message may name, and checks that
+// its machine was ever admitted.
+func (v *Verifier) key(b crdt.Batch, born map[crdt.ActorID]ed25519.PublicKey) (ed25519.PublicKey, error) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	key := v.keys[b.Actor]
-	if b.Birth != nil {
+	switch {
+	case b.Birth != nil:
 		key = b.Birth.PublicKey
+	case key == nil:
+		key = born[b.Actor]
 	}
 	if key == nil || v.snapshot == nil {
 		return nil, errStranger
