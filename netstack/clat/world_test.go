@@ -42,6 +42,7 @@ type world struct {
 	machine, router, server *space
 	pods                    []*space
 	device                  *clat.Device
+	tayga                   *os.Process // nil unless a benchmark runs it
 	stop                    func()
 }
 
