@@ -152,7 +152,7 @@ func (e *engine) env(t *tracked, snap *lifecycle.Object) lifecycle.Env {
 	env.Child = func(step string) (string, lifecycle.State) { return e.worstChild(t, step) }
 	env.MayRetry = func(step string) bool {
 		try := t.tries[step]
-		return try == nil || (try.woken && !e.c.now.Before(try.next)) || (!try.next.IsZero() && !e.c.now.Before(try.next.Add(blockedRetry)))
+		return try == nil || (try.woken && !e.c.now.Before(try.next)) || (!try.next.IsZero() && !e.c.now.Before(try.next.Add(unwoken(t, step))))
 	}
 	return env
 }
@@ -169,8 +169,21 @@ func (e *engine) adopts(t *tracked, name string) bool {
 }
 
 // blockedRetry is how long a blocked step waits, beyond its backoff, before it is
-// tried although nothing that it consults changed.
-const blockedRetry = 30 * time.Second
+// tried although nothing that it consults changed: what it acts on may be another. A step
+// that only decides comes to the same then, and decidedRetry guards against what was
+// overlooked.
+const (
+	blockedRetry = 30 * time.Second
+	decidedRetry = 10 * time.Minute
+)
+
+// unwoken is which of the two holds for a step.
+func unwoken(t *tracked, name string) time.Duration {
+	if step, ok := t.kind.Graph.Step(name); ok && step.Decide != nil {
+		return decidedRetry
+	}
+	return blockedRetry
+}
 
 // machineOf is where steps on a machine run: for a Machine, itself.
 func (e *engine) machineOf(ref crdt.Ref, snap *lifecycle.Object) string {
@@ -268,7 +281,7 @@ func (e *engine) nextTry(t *tracked) time.Time {
 		if try.woken {
 			next = earliest(next, try.next)
 		} else {
-			next = earliest(next, try.next.Add(blockedRetry))
+			next = earliest(next, try.next.Add(unwoken(t, s.Step)))
 		}
 	}
 	return next
