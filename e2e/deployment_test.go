@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 )
 
@@ -45,6 +46,15 @@ func TestDeploymentRollsAndAborts(t *testing.T) {
 		c.awaitGreetings(t, key, want.says)
 		c.must(t, 2, "roll", "roll", "abort")
 		c.awaitGreetings(t, key, "old old old ")
+	}
+	// An abort while pods are on their way is one write as well.
+	before := c.current(t, 1, key).GetObject().GetRev()
+	c.must(t, 1, "roll", "roll", "100%")
+	c.must(t, 1, "roll", "roll", "abort")
+	c.awaitGreetings(t, key, "old old old ")
+	was, _ := strconv.Atoi(before)
+	if now := c.current(t, 1, key).GetObject().GetRev(); now != strconv.Itoa(was+2) {
+		t.Errorf("after a roll and its abort the deployment is at rev %s, and was at %s", now, before)
 	}
 	if now := machine(0); now != home {
 		t.Errorf("the first pod went from %s to %s: a roll changes pods in place", home, now)

@@ -50,7 +50,7 @@ func TestEveryMachineTellsTheSame(t *testing.T) {
 		if s.status("address") != at.status("address") || s.status("machine") != at.status("machine") {
 			t.Errorf("m%d says %v, m1 says %v", n, s.GetObject().GetStatus(), at.GetObject().GetStatus())
 		}
-		says(t, c.must(t, n, "status", "same"), "pod/same rev 1: converged", "✓ ready", "✓ container", "✓ schedule", fmt.Sprintf("as seen from m%d", n))
+		says(t, c.must(t, n, "status", "same"), "pod/same rev 1: converged", "✓ ready", "✓ container", "✓ schedule", "last lines:", "hello: listening on", fmt.Sprintf("as seen from m%d", n))
 	}
 	hash := func(n int) string { return c.must(t, n, "debug", "state-hash") }
 	until(t, "equal hashes of the state", func() bool { return hash(1) == hash(2) && hash(2) == hash(3) })

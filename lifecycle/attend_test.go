@@ -37,3 +37,36 @@ func TestBegunStepWithChildrenIsDoneAgain(t *testing.T) {
 		}
 	}
 }
+
+// What this machine made for an object, and another took back for good without knowing of
+// it, is taken back here as well: once the object is deleted, and not before.
+func TestMadeHereAndTakenBackElsewhere(t *testing.T) {
+	act := func(context.Context, Host, Inputs) (Outputs, error) { return nil, nil }
+	g, err := NewGraph("Thing", []Target{{Name: "ready", Goal: true, Requires: []string{"volume"}}, {Name: "stopped", Goal: true}}, []Loop{{Name: "x", Kind: "Thing", Steps: []Step{{
+		Name: "volume", Timeout: time.Minute, Do: act, Undo: func(context.Context, Host, Inputs) error { return nil },
+	}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	never := func(string) bool { return false }
+	for _, c := range []struct {
+		goal  string
+		made  bool
+		phase Phase
+		runs  int
+	}{
+		{Deleted, true, PhaseUndone, 1}, {Deleted, false, PhaseUndone, 0}, {"stopped", true, PhaseUndone, 0}, {Deleted, true, PhaseDone, 0},
+	} {
+		env := Env{
+			Self: "a", Executor: "b", Now: time.Unix(1000, 0), Removed: never, Adopt: never, MayRetry: never,
+			Effects: func(string) bool { return c.made },
+			Member:  func(string) Member { return Member{Alive: true} },
+			Running: func(string) (Running, bool) { return Running{}, false },
+		}
+		o := &Object{Key: api.Key{Kind: "Thing", Name: "it"}, ID: "1", Results: map[string]Result{"volume": {Attempt: 2, Phase: c.phase, Executor: "b"}}, Deleted: c.goal == Deleted}
+		e := g.Evaluate(o, c.goal, env)
+		if len(e.Run) != c.runs || c.runs == 1 && (!e.Run[0].Undo || !e.Run[0].Stray || e.Gone) {
+			t.Errorf("%+v: %d runs, gone %v", c, len(e.Run), e.Gone)
+		}
+	}
+}

@@ -167,10 +167,12 @@ func (v *evaluator) carries(n *node) bool {
 
 // belongs reports whether what the step made here is this machine's to keep, or is
 // taken back by way of its result: what is done on no machine in particular belongs to
-// whoever executes.
+// whoever executes. But what was taken back for good by one that did not know of what this
+// machine made, in another part of a cluster that was cut, is taken back here once more.
 func (v *evaluator) belongs(n *node, r *Result) bool {
 	if n.step.Where != OnMachine {
-		return v.needed.has(n.at) || r.Phase != PhaseNever
+		forGood := v.eval.Goal == Deleted && r.Phase == PhaseUndone
+		return v.needed.has(n.at) || r.Phase != PhaseNever && !forGood
 	}
 	return made(n, r) && r.Executor == v.env.Self || v.needed.has(n.at) && v.env.Machine == v.env.Self && !v.outdone(n, r)
 }

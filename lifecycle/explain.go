@@ -20,7 +20,7 @@ func (g *Graph) Explain(e *Evaluation) []Link {
 	}
 	n, ok := g.index[e.Goal]
 	if !ok {
-		return nil
+		return inTheWay(e)
 	}
 	var chain []Link
 	why := ""
@@ -41,6 +41,17 @@ func (g *Graph) Explain(e *Evaluation) []Link {
 		n = next
 	}
 	return chain
+}
+
+// inTheWay explains an object that is on its way down, and of which nothing is left to be
+// taken back: by what keeps it.
+func inTheWay(e *Evaluation) []Link {
+	for _, s := range e.Steps {
+		if s.State == StateBlocked {
+			return []Link{{StepState: s}}
+		}
+	}
+	return nil
 }
 
 // undoing explains an object that is on its way down: by the step that waits for no other

@@ -203,8 +203,21 @@ func (e *engine) tables(own map[string]ownKind, fresh []applicant) *api.Catalog 
 // stays keeps a Kind that was deleted in sight while a partition has left it objects: who
 // wants to be rid of them has to see what they are.
 func (e *engine) stays(t *tracked, eval *lifecycle.Evaluation) {
-	if t.ref.Kind == kindKind && eval.Gone && len(e.list(api.OwnKind(t.ref.Name))) > 0 {
-		eval.Gone, eval.Verdict = false, lifecycle.Progressing
+	if t.ref.Kind != kindKind || !eval.Gone {
+		return
+	}
+	var left []string
+	for _, o := range e.list(api.OwnKind(t.ref.Name)) {
+		left = append(left, o.Key.String())
+	}
+	if len(left) == 0 {
+		return
+	}
+	eval.Gone, eval.Verdict = false, lifecycle.Blocked
+	for i := range eval.Steps {
+		if s := &eval.Steps[i]; s.Step == "register" {
+			s.State, s.Message = lifecycle.StateBlocked, "it was deleted while a partition kept "+counted(left)+" from being seen; delete what is left"
+		}
 	}
 }
 

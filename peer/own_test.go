@@ -280,6 +280,10 @@ func TestKindDeletedAcrossPartition(t *testing.T) {
 		if !ok || !seen.Object.Deleted || !there || object.Eval.Verdict != lifecycle.Converged {
 			t.Errorf("m%d: the Kind is in sight: %v; its object is: %v, %s", i+1, ok, there, object.Eval.Verdict)
 		}
+		chain := seen.Graph.Explain(&seen.Eval)
+		if seen.Eval.Verdict != lifecycle.Blocked || len(chain) != 1 || !strings.Contains(chain[0].Message, "1 object (database/main)") {
+			t.Errorf("m%d: the Kind is %s, by %v", i+1, seen.Eval.Verdict, chain)
+		}
 	}
 	if a := c.apply(1, strings.Replace(mainDatabase, "main", "other", 1)); a.Err == nil || !strings.Contains(a.Err.Error(), "kind/database was deleted") {
 		t.Errorf("a new object of a deleted Kind: %v", a.Err)

@@ -99,6 +99,9 @@ func (s *Server) Status(ctx context.Context, req *apiv1.StatusRequest) (*apiv1.S
 	if err != nil {
 		return nil, err
 	}
+	if req.GetLines() > 0 && key.Name != "" {
+		out.LastLines = s.lastLines(ctx, req)
+	}
 	if req.GetNet() {
 		return s.withNet(ctx, req, out)
 	}

@@ -1851,6 +1851,7 @@ type StatusRequest struct {
 	// A rev, or a time (RFC 3339), with a name: where the steps stood when that rev was
 	// replaced, or at that time, as the answering peer's log tells.
 	At            string `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
+	Lines         int32  `protobuf:"varint,4,opt,name=lines,proto3" json:"lines,omitempty"` // with the name of a pod: how many of each container's last lines are wanted
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1904,6 +1905,13 @@ func (x *StatusRequest) GetAt() string {
 		return x.At
 	}
 	return ""
+}
+
+func (x *StatusRequest) GetLines() int32 {
+	if x != nil {
+		return x.Lines
+	}
+	return 0
 }
 
 type StatusResponse struct {
@@ -5629,11 +5637,12 @@ const file_starling_proto_rawDesc = "" +
 	"\x06object\x18\x01 \x01(\v2\x13.starling.v1.ObjectR\x06object\x12\x12\n" +
 	"\x04goal\x18\x02 \x01(\tR\x04goal\x12-\n" +
 	"\x05steps\x18\x03 \x03(\v2\x17.starling.v1.StepStatusR\x05steps\x12\x12\n" +
-	"\x04gone\x18\x04 \x01(\bR\x04gone\"U\n" +
+	"\x04gone\x18\x04 \x01(\bR\x04gone\"k\n" +
 	"\rStatusRequest\x12\"\n" +
 	"\x03key\x18\x01 \x01(\v2\x10.starling.v1.KeyR\x03key\x12\x10\n" +
 	"\x03net\x18\x02 \x01(\bR\x03net\x12\x0e\n" +
-	"\x02at\x18\x03 \x01(\tR\x02at\"\xb5\x01\n" +
+	"\x02at\x18\x03 \x01(\tR\x02at\x12\x14\n" +
+	"\x05lines\x18\x04 \x01(\x05R\x05lines\"\xb5\x01\n" +
 	"\x0eStatusResponse\x122\n" +
 	"\aobjects\x18\x01 \x03(\v2\x18.starling.v1.ObjectStateR\aobjects\x12\x1d\n" +
 	"\n" +

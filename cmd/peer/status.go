@@ -8,13 +8,16 @@ import (
 	apiv1 "starling.dev/starling/api/v1"
 )
 
+// statusLines is how many of a pod's last lines are shown beside its status.
+const statusLines = 5
+
 func statusCommand(c *cli) *cobra.Command {
 	var net bool
 	var output string
 	cmd := &cobra.Command{
 		Use: "status [OBJ]", Short: "What is happening now",
 		Long: "Tell where each step of an object stands: what it waits for, since when, how long it worked, and which\n" +
-			"fields people disagree about. Without an object, a line for each. The exit code tells where the object, or the worst of all, stands\n" +
+			"fields people disagree about; of a pod also what its containers wrote last. Without an object, a line for each. The exit code tells where the object, or the worst of all, stands\n" +
 			"(peer help exit-codes).",
 		Example:           "  peer status\n  peer status web\n  peer status machine/m1 --net",
 		Args:              objectArgs(0, 1),
@@ -29,7 +32,7 @@ func statusCommand(c *cli) *cobra.Command {
 				return err
 			}
 			defer p.Close()
-			got, err := p.Status(cmd.Context(), &apiv1.StatusRequest{Key: key, Net: net})
+			got, err := p.Status(cmd.Context(), &apiv1.StatusRequest{Key: key, Net: net, Lines: statusLines})
 			if err != nil {
 				return err
 			}
