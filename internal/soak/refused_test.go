@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -181,10 +182,17 @@ func (v *victims) invite(t *testing.T, from time.Time) (token identity.Token) {
 	return token
 }
 
-func (v *victims) join(t *testing.T, name string, token identity.Token) (gossip.JoinResult, error) {
+// join knocks until it is heard: a machine lets a few newcomers knock in a second.
+func (v *victims) join(t *testing.T, name string, token identity.Token) (result gossip.JoinResult, err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	return gossip.Join(ctx, gossip.JoinConfig{Addr: v.addr("m1"), Token: token, Key: rig.KeyOf(name), Name: name})
+	for {
+		result, err = gossip.Join(ctx, gossip.JoinConfig{Addr: v.addr("m1"), Token: token, Key: rig.KeyOf(name), Name: name})
+		if !errors.Is(err, gossip.ErrNoPeer) || ctx.Err() != nil {
+			return result, err
+		}
+		pause(t, 250*time.Millisecond)
+	}
 }
 
 // TestJoinsThatAreRefused: nobody comes in with a token that is forged, expired, of another
@@ -243,14 +251,12 @@ func (v *victims) unchanged(t *testing.T, before state) {
 func (v *victims) replayed(t *testing.T, name string) {
 	t.Helper()
 	token := v.invite(t, time.Now())
-	first, second := v.knock(t, rig.KeyOf(name)), v.knock(t, rig.KeyOf(name))
-	defer first.Close()
-	defer second.Close()
-	hello, err := identity.ParseHello(receive(t, first))
+	first, greeting := v.knock(t, rig.KeyOf(name))
+	second, _ := v.knock(t, rig.KeyOf(name))
+	hello, err := identity.ParseHello(greeting)
 	if err != nil {
 		t.Fatal(err)
 	}
-	receive(t, second)
 	server, err := identity.PeerKey(first.ConnectionState())
 	if err != nil {
 		t.Fatal(err)
@@ -271,18 +277,24 @@ func (v *victims) replayed(t *testing.T, name string) {
 	}
 }
 
-// knock opens a connection to join on.
-func (v *victims) knock(t *testing.T, key ed25519.PrivateKey) *tls.Conn {
+// knock opens a connection to join on, and returns what it is greeted with.
+func (v *victims) knock(t *testing.T, key ed25519.PrivateKey) (conn *tls.Conn, hello []byte) {
 	t.Helper()
 	config, err := identity.JoinConfig(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", v.addr("m1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return conn.(*tls.Conn)
+	until(t, "a newcomer is greeted", func() error {
+		c, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", v.addr("m1"))
+		if err != nil {
+			return err
+		}
+		t.Cleanup(func() { c.Close() })
+		conn = c.(*tls.Conn)
+		hello, err = receive(conn)
+		return err
+	})
+	return conn, hello
 }
 
 // redeem sends a request and returns the code that refuses it.
@@ -292,7 +304,11 @@ func (v *victims) redeem(t *testing.T, conn *tls.Conn, request identity.JoinRequ
 	if _, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)); err != nil {
 		t.Fatal(err)
 	}
-	reply, err := identity.ParseJoinReply(receive(t, conn))
+	answer, err := receive(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := identity.ParseJoinReply(answer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,17 +319,14 @@ func (v *victims) redeem(t *testing.T, conn *tls.Conn, request identity.JoinRequ
 }
 
 // receive reads one message of the join exchange.
-func receive(t *testing.T, conn *tls.Conn) []byte {
-	t.Helper()
+func receive(conn *tls.Conn) ([]byte, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(conn, length[:]); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	body := make([]byte, binary.BigEndian.Uint32(length[:]))
-	if _, err := io.ReadFull(conn, body); err != nil {
-		t.Fatal(err)
-	}
-	return body
+	_, err := io.ReadFull(conn, body)
+	return body, err
 }
 
 // raced has many machines use one token at once: one of them comes in.
