@@ -89,7 +89,7 @@ func (c *Checkpoint) Size() int64 {
 
 // Write writes the checkpoint.
 func (c *Checkpoint) Write(w io.Writer) error {
-	out := &recordWriter{w: bufio.NewWriterSize(w, int(min(c.Size(), 1<<20)))}
+	out := &recordWriter{w: bufio.NewWriterSize(w, 64<<10)}
 	_, _ = out.w.WriteString(checkpointMagic) // bufio keeps the error for Flush
 	out.at = int64(len(checkpointMagic))
 	b := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(c.level)), packVersion)

@@ -241,7 +241,7 @@ func (c *Core) ByID(id string) (*lifecycle.Object, bool) {
 
 // Digest is anti-entropy's first word: the hashes of all that this peer holds.
 func (c *Core) Digest() Digest {
-	return Digest{Heads: c.journal.log.Digest(), Auth: c.trust.Digest(), Compacted: c.compaction.id()}
+	return Digest{Heads: c.journal.log.Digest(), Auth: c.trust.root, Compacted: c.compaction.id()}
 }
 
 // Holds reports whether one of the steps has made something for the object on this

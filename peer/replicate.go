@@ -157,7 +157,7 @@ func (r *replicator) periodic() {
 func (r *replicator) nextWake() time.Time { return earliest(r.nextSync, r.graftWake()) }
 
 func (r *replicator) receiveDigest(from crdt.MachineID, m Digest) {
-	if m.Auth != r.c.trust.Digest() {
+	if m.Auth != r.c.trust.root {
 		r.c.send(from, AuthOffer{Heads: r.c.trust.Heads(), Reply: true})
 	}
 	if m.Compacted != r.c.compaction.id() {

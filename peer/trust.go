@@ -18,6 +18,7 @@ type Machine struct {
 type directory struct {
 	*identity.Log
 	now   *identity.Snapshot
+	root  crdt.ID // the digest of all records
 	names map[crdt.MachineID]string
 	ids   map[string]crdt.MachineID
 	list  []Machine // sorted by name
@@ -35,7 +36,7 @@ func newDirectory(l *identity.Log) *directory {
 // refresh reads the log again after records were added. Most of them are about people and
 // voters, and the members stay as they are.
 func (d *directory) refresh() {
-	d.now = d.Snapshot()
+	d.now, d.root = d.Snapshot(), d.Digest()
 	members := d.now.Members()
 	list := make([]Machine, len(members))
 	for i, m := range members {

@@ -165,13 +165,13 @@ func (m *machine) open() error {
 
 // save puts a checkpoint on the disk. Some are damaged there.
 func (m *machine) save() {
-	var file bytes.Buffer
+	file := &m.w.file
+	file.Reset()
 	c := m.core.Checkpoint()
-	file.Grow(int(c.Size()))
-	if err := c.Write(&file); err != nil {
+	if err := c.Write(file); err != nil {
 		m.w.fail(2, "%s can't write a checkpoint: %v", m.name, err)
 	}
-	m.disk.checkpoint = file.Bytes()
+	m.disk.checkpoint = bytes.Clone(file.Bytes())
 	if err := m.core.Settle(c, openFile(bytes.Clone(file.Bytes()))); err != nil {
 		m.w.fail(2, "%s can't go on with a checkpoint: %v", m.name, err)
 	}

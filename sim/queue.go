@@ -22,16 +22,17 @@ type queue struct {
 func (q *queue) add(e event) {
 	q.last++
 	e.order = q.last
-	q.heap = append(q.heap, e)
-	i := len(q.heap) - 1
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !q.heap[i].before(&q.heap[parent]) {
-			return
+	q.heap = append(q.heap, event{})
+	hole := len(q.heap) - 1
+	for hole > 0 {
+		parent := (hole - 1) / 2
+		if !e.before(&q.heap[parent]) {
+			break
 		}
-		q.heap[i], q.heap[parent] = q.heap[parent], q.heap[i]
-		i = parent
+		q.heap[hole] = q.heap[parent]
+		hole = parent
 	}
+	q.heap[hole] = e
 }
 
 // next takes the first event off, if it is due by end.
@@ -40,27 +41,32 @@ func (q *queue) next(end time.Duration) (event, bool) {
 		return event{}, false
 	}
 	first, n := q.heap[0], len(q.heap)-1
-	q.heap[0] = q.heap[n]
+	last := q.heap[n]
 	q.heap[n] = event{}
-	q.heap = q.heap[:n]
-	q.sink()
+	if q.heap = q.heap[:n]; n > 0 {
+		q.fill(last)
+	}
 	return first, true
 }
 
-func (q *queue) sink() {
-	for i := 0; ; {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(q.heap); child++ {
-			if q.heap[child].before(&q.heap[least]) {
-				least = child
-			}
+// fill lets the hole at the top sink to where the event belongs.
+func (q *queue) fill(e event) {
+	hole, n := 0, len(q.heap)
+	for {
+		child := 2*hole + 1
+		if child >= n {
+			break
 		}
-		if least == i {
-			return
+		if child+1 < n && q.heap[child+1].before(&q.heap[child]) {
+			child++
 		}
-		q.heap[i], q.heap[least] = q.heap[least], q.heap[i]
-		i = least
+		if !q.heap[child].before(&e) {
+			break
+		}
+		q.heap[hole] = q.heap[child]
+		hole = child
 	}
+	q.heap[hole] = e
 }
 
 func (e *event) before(o *event) bool {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"fmt"
 	"time"
@@ -30,6 +31,7 @@ type World struct {
 	check    *checker
 	trace    trace
 	figures  Figures
+	file     bytes.Buffer // memory for checkpoints while they are written
 	// hooks are where tests plant bugs; all nil in an honest world.
 	hooks hooks
 	// future: a change of the next level was written.
