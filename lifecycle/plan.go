@@ -26,14 +26,16 @@ type PlanStep struct {
 // where. Decisions are made for real, on the local view; a step that acts is taken
 // to write what it expects to, or wrote before. derive adds to the object what its kind
 // computes from other objects, and is called again after each decision: a pod that
-// would move reads of its new machine.
-func (g *Graph) Plan(before, after *Object, goal string, env Env, view View, derive func(*Object) *Object) []PlanStep {
+// would move reads of its new machine. known is what is kept of the object before, if
+// anything; it stays as it is.
+func (g *Graph) Plan(known *Memo, before, after *Object, goal string, env Env, view View, derive func(*Object) *Object) []PlanStep {
 	needed := set(0)
 	if n, ok := g.index[goal]; ok {
 		needed = n.pulls
 	}
 	p := &planner{g: g, before: derive(before), after: derive(g.without(after, needed)), env: env, derive: derive}
-	p.old = g.read(p.before)
+	p.old = known.clone()
+	p.old.read(g, p.before)
 	p.reads = p.old.clone()
 	p.reads.read(g, p.after)
 	p.view = &foresight{View: view}

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -69,7 +70,12 @@ func TestPlanIsWhatHappens(t *testing.T) {
 		}
 		goal := rapid.SampledFrom(w.g.Goals()).Draw(t, "goal")
 		w.place = rapid.SampledFrom(w.machines).Draw(t, "place").name
-		plan := w.g.Plan(w.o, &after, goal, w.env(w.machine(w.executor())), nil, same)
+		plan := w.g.Plan(nil, w.o, &after, goal, w.env(w.machine(w.executor())), nil, same)
+		var known Memo
+		known.read(w.g, w.o)
+		if again := w.g.Plan(&known, w.o, &after, goal, w.env(w.machine(w.executor())), nil, same); !reflect.DeepEqual(again, plan) {
+			t.Fatalf("with what is known of the object, the plan is %+v, not %+v", again, plan)
+		}
 		want := map[string]bool{}
 		for _, p := range plan {
 			switch p.Action {

@@ -238,7 +238,7 @@ func (m *Memo) sorted(fields api.Fields) []readField {
 
 // sort sorts fields by path: their places are sorted first, since to move strings is dear.
 func (m *Memo) sort(list []readField) {
-	order := m.order[:0]
+	order := slices.Grow(m.order[:0], len(list))
 	for i := range list {
 		order = append(order, int32(i))
 	}
@@ -250,8 +250,11 @@ func (m *Memo) sort(list []readField) {
 	m.order = order
 }
 
-// clone returns a memo that goes on from what m knows.
+// clone returns a memo that goes on from what m knows, which may be nothing.
 func (m *Memo) clone() *Memo {
+	if m == nil {
+		return &Memo{}
+	}
 	return &Memo{
 		graph: m.graph, fields: m.fields, left: m.left, results: m.results, derived: m.derived, base: m.base, all: slices.Clone(m.all),
 		kept: m.kept, hashes: slices.Clone(m.hashes),

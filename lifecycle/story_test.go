@@ -218,7 +218,7 @@ func (w *world) plan(t *testing.T, d *datadriven.TestData) string {
 		after.Fields[path] = v
 	}
 	var lines []string
-	for _, p := range w.g.Plan(w.o, &after, goal, w.env(w.machine(w.executor())), nil, same) {
+	for _, p := range w.g.Plan(nil, w.o, &after, goal, w.env(w.machine(w.executor())), nil, same) {
 		line := fmt.Sprintf("%-5s %-9s on %s", p.Action, p.Step, p.Machine)
 		if len(p.Because) > 0 {
 			line += " because of " + strings.Join(p.Because, ", ")

@@ -65,7 +65,7 @@ func editField(t *testing.T, kind string, f api.Field, value string) string {
 	edited[concrete(f)] = value
 	before := l.o
 	l.edit(edited)
-	plan := l.g.Plan(before, l.o, l.goal(), l.env(), l.cluster, l.derived)
+	plan := l.g.Plan(nil, before, l.o, l.goal(), l.env(), l.cluster, l.derived)
 	e := l.settle()
 	ran := l.takeRan()
 	if planned := planned(plan); !slices.Equal(slices.Sorted(slices.Values(planned)), slices.Sorted(slices.Values(ran))) {

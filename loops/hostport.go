@@ -18,6 +18,9 @@ type HostPort struct {
 
 // HostPorts are those that a pod's spec asks for, sorted by their numbers on the host.
 func HostPorts(f api.Fields) (list []HostPort) {
+	if !mentions(f, ".hostPorts.") {
+		return nil
+	}
 	for _, name := range f.Keys("spec.containers") {
 		at := api.Child("spec.containers", name)
 		for _, port := range f.Keys(at + ".hostPorts") {

@@ -35,7 +35,7 @@ var gates = []string{api.ProbeStartup, api.ProbeReadiness}
 // deriveProbed adds, below "probed.", the run of each container that readiness is
 // asked of: when it starts anew, the step ready has to be run again.
 func deriveProbed(o *lifecycle.Object, fields api.Fields) {
-	if !hasProbes(o.Fields) {
+	if !mentions(o.Fields, ".probes.") {
 		return
 	}
 	var status api.Fields
@@ -51,10 +51,10 @@ func deriveProbed(o *lifecycle.Object, fields api.Fields) {
 	}
 }
 
-// hasProbes tells at once the many pods without any probe.
-func hasProbes(f api.Fields) bool {
+// mentions tells at once the many pods without any probe, or host port.
+func mentions(f api.Fields, part string) bool {
 	for path := range f {
-		if strings.Contains(path, ".probes.") {
+		if strings.Contains(path, part) {
 			return true
 		}
 	}

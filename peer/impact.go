@@ -65,7 +65,7 @@ func (t *tally) add(c *Core, o *tracked) {
 		return c.engine.withDerived(obj, t.next.kind.Derive(obj, v))
 	}
 	before := *o.snap()
-	for _, s := range t.next.kind.Graph.Plan(&before, &after, t.next.kind.Goal(after.Fields), c.engine.env(o, o.snap()), v, derive) {
+	for _, s := range t.next.kind.Graph.Plan(&o.hand().memo, &before, &after, t.next.kind.Goal(after.Fields), c.engine.env(o, o.snap()), v, derive) {
 		h, hooked := t.next.hooks[s.Step]
 		_, ran := o.snap().Results[s.Step]
 		switch {

@@ -71,7 +71,11 @@ func (c *Core) planOne(p *ObjectPlan, next preview, edit Edit, author string, ch
 	env := e.env(t, before)
 	p.From = env.Machine
 	v := &planView{view: view{c: c}, pod: ch.Object}
-	p.Steps = kind.Graph.Plan(before, &after, goal, env, v, func(o *lifecycle.Object) *lifecycle.Object {
+	var known *lifecycle.Memo
+	if t.life != 0 {
+		known = &t.hand().memo
+	}
+	p.Steps = kind.Graph.Plan(known, before, &after, goal, env, v, func(o *lifecycle.Object) *lifecycle.Object {
 		v.machine = e.machineOf(ch.Object, o)
 		if kind.Derive == nil {
 			return o
