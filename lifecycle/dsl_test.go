@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+
+	"starling.dev/starling/api"
 )
 
 // TestTranscripts plays the stories in testdata. A graph is written one step a line:
@@ -118,6 +120,9 @@ func parseStep(name string, args map[string][]string) Step {
 	}
 	if args["on"] != nil {
 		s.Where = OnExecutor
+	}
+	if v := args["by"]; v != nil {
+		s.Authors = api.Authors{By: []string{"user:" + v[0]}}
 	}
 	if v := args["timeout"]; v != nil {
 		s.Timeout, _ = time.ParseDuration(v[0])

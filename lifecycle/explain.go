@@ -40,15 +40,24 @@ func (g *Graph) Explain(e *Evaluation) []Link {
 		}
 		n = next
 	}
+	if len(chain) == 0 {
+		return inTheWay(e)
+	}
 	return chain
 }
 
-// inTheWay explains an object that is on its way down, and of which nothing is left to be
-// taken back: by what keeps it.
+// inTheWay explains an object of which no step leads from the goal to the cause: what keeps
+// one that is deleted, or what still goes on below a step that is passed over. It is the
+// step that stands worst.
 func inTheWay(e *Evaluation) []Link {
-	for _, s := range e.Steps {
-		if s.State == StateBlocked {
-			return []Link{{StepState: s}}
+	if e.Verdict == Converged {
+		return nil
+	}
+	for _, state := range []State{StateBlocked, StateRetrying, StateRunning, StateReady, StateUndoing, StateWaiting} {
+		for _, s := range e.Steps {
+			if s.State == state {
+				return []Link{{StepState: s}}
+			}
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ func (l *life) done(n *node) bool {
 			return false
 		}
 	}
-	if n.step == nil {
+	if n.step == nil || !n.concerns(l.w.o) {
 		return true
 	}
 	r := l.w.o.Results[n.name]

@@ -68,6 +68,8 @@ func TestPlanIsWhatHappens(t *testing.T) {
 		for _, path := range rapid.SliceOfNDistinct(rapid.SampledFrom(specPaths), 1, 3, rapid.ID).Draw(t, "edited") {
 			after.Fields[path] = api.Str(rapid.StringMatching("[a-z]{3}").Draw(t, "value"))
 		}
+		author := drawAuthor(t)
+		w.wrote(&after, author)
 		goal := rapid.SampledFrom(w.g.Goals()).Draw(t, "goal")
 		w.place = rapid.SampledFrom(w.machines).Draw(t, "place").name
 		plan := w.g.Plan(nil, w.o, &after, goal, w.env(w.machine(w.executor())), nil, same)
@@ -96,7 +98,7 @@ func TestPlanIsWhatHappens(t *testing.T) {
 				got["run "+r.Step.Name] = true
 			}
 		}
-		w.edit(after.Fields)
+		w.editAs(author, after.Fields)
 		w.goal = goal
 		w.settle()
 		if !maps.Equal(want, got) {
@@ -125,8 +127,14 @@ func newLife(t *rapid.T) *life {
 	l.w.constant = constant
 	l.w.onRun = l.checkRun
 	l.w.goal = rapid.SampledFrom(g.Goals()).Draw(t, "goal")
+	l.w.wrote(l.w.o, drawAuthor(t))
 	l.w.settle()
 	return l
+}
+
+// drawAuthor draws who edits: some steps listen to alice alone.
+func drawAuthor(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"user:alice", "user:bob"}).Draw(t, "author")
 }
 
 // drawGraph writes a graph in the language of the transcripts. Steps mostly look back,
@@ -143,6 +151,9 @@ func drawGraph(t *rapid.T) string {
 			if list := rapid.SliceOfNDistinct(rapid.SampledFrom(from), 0, min(most, len(from)), rapid.ID).Draw(t, key); len(list) > 0 {
 				fmt.Fprintf(&b, " %s=%s%s", key, prefix, strings.Join(list, ","+prefix))
 			}
+		}
+		if rapid.IntRange(0, 3).Draw(t, "listens") == 0 {
+			fmt.Fprint(&b, " by=alice")
 		}
 		if rapid.IntRange(0, 2).Draw(t, "place") == 0 {
 			fmt.Fprint(&b, " on=executor")
@@ -177,7 +188,7 @@ func (l *life) actions() map[string]func(*rapid.T) {
 	some := func(t *rapid.T) *machine { return rapid.SampledFrom(w.machines).Draw(t, "machine") }
 	all := map[string]func(*rapid.T){
 		"edit": func(t *rapid.T) {
-			w.edit(api.Fields{rapid.SampledFrom(specPaths).Draw(t, "path"): api.Str(rapid.StringMatching("[xyz]").Draw(t, "value"))})
+			w.editAs(drawAuthor(t), api.Fields{rapid.SampledFrom(specPaths).Draw(t, "path"): api.Str(rapid.StringMatching("[xyz]").Draw(t, "value"))})
 		},
 		"goal": func(t *rapid.T) { w.goal = rapid.SampledFrom(w.g.Goals()).Draw(t, "goal") },
 		"move": func(t *rapid.T) { w.place = some(t).name; w.edit(api.Fields{"spec.size": api.Str(w.place)}) },

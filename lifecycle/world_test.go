@@ -287,13 +287,29 @@ func (w *world) write(m *machine, run Run, r Result) {
 	w.o = &next
 }
 
-// edit writes fields of the spec.
-func (w *world) edit(fields api.Fields) {
+// edit writes fields of the spec, as alice.
+func (w *world) edit(fields api.Fields) { w.editAs("user:alice", fields) }
+
+func (w *world) editAs(author string, fields api.Fields) {
 	next := *w.o
 	next.Fields = w.o.Fields.Clone()
 	maps.Copy(next.Fields, fields)
 	next.Rev++
+	w.wrote(&next, author)
 	w.o = &next
+}
+
+// wrote notes that the object's spec is as the author left it.
+func (w *world) wrote(o *Object, author string) {
+	o.Left = maps.Clone(o.Left)
+	for step, authors := range w.g.Listening() {
+		if authors.Has(author) {
+			if o.Left == nil {
+				o.Left = map[string]api.Fields{}
+			}
+			o.Left[step] = o.Fields
+		}
+	}
 }
 
 // outputs is what a step of this world writes: where to be, or a digest of what it read.
