@@ -131,6 +131,25 @@ func TestScheduleLeavesABadMachine(t *testing.T) {
 	}
 }
 
+// A machine that refused the pod for a program on its port is there again as soon as the
+// program is gone.
+func TestScheduleForgetsARefusalForAPortThatIsFree(t *testing.T) {
+	c := newFakeCluster()
+	c.objects = c.objects[:1]
+	said := refusal{rev: 3, at: start0, reason: "refused: " + portInUse(80, "nginx (pid 7)")}.String()
+	fields := api.Fields{"status.refusals.a": api.Str(said)}
+	maps.Copy(fields, portFields)
+	program := c.objects[0].Results["inventory"].Outputs
+	program["status.listening.80"] = api.Str("nginx (pid 7)")
+	if _, err := schedule(c, inputs(fields)); err == nil {
+		t.Error("a pod is placed where a program has its port")
+	}
+	delete(program, "status.listening.80")
+	if out, err := schedule(c, inputs(fields)); err != nil || out.String("status.machine") != "a" {
+		t.Errorf("the program has ended: %v, %v", out, err)
+	}
+}
+
 // A machine that refused the pod is left out for a while, in the rev that it refused.
 func TestScheduleHeedsRefusals(t *testing.T) {
 	said := refusal{rev: 3, at: start0, reason: "refused: memory"}.String()

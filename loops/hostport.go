@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"starling.dev/starling/api"
 	"starling.dev/starling/lifecycle"
@@ -73,8 +74,25 @@ func portTaken(port uint16, by string) string {
 	return fmt.Sprintf("host port %d is taken by %s", port, by)
 }
 
+const inUse = "is in use on the host by"
+
 func portInUse(port uint16, by string) string {
-	return fmt.Sprintf("port %d is in use on the host by %s", port, by)
+	return fmt.Sprintf("port %d %s %s", port, inUse, by)
+}
+
+// portFreed reports whether a machine refused a pod for a program that has ended since. What
+// the machine refuses for, it has written into its object before, so that an object which does
+// not show the program is of after the refusal.
+func portFreed(v lifecycle.View, machine, reason string, want []uint16) bool {
+	if !strings.Contains(reason, inUse) {
+		return false
+	}
+	for _, o := range v.Objects("Machine") {
+		if o.Key.Name == machine {
+			return len(listening(o, want)) == 0
+		}
+	}
+	return false
 }
 
 // deriveListening adds the programs that listen on ports which the pod wants of its

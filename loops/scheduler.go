@@ -64,7 +64,7 @@ func needOf(v lifecycle.View, in lifecycle.Inputs) sched.Need {
 		need.Require[k] = in.Fields.String(api.Child("spec.require", k))
 	}
 	for _, m := range in.Fields.Keys("status.refusals") {
-		if r, ok := parseRefusal(in.Fields.String(api.Child("status.refusals", m))); ok && r.rev == in.Rev && v.Now().Sub(r.at) < refusalTTL {
+		if r, ok := parseRefusal(in.Fields.String(api.Child("status.refusals", m))); ok && r.rev == in.Rev && v.Now().Sub(r.at) < refusalTTL && !portFreed(v, m, r.reason, need.Ports) {
 			need.Refused[m] = r.reason
 		}
 	}
