@@ -28,6 +28,9 @@ const (
 	sweepEvery = 50 * time.Millisecond
 	sweepBytes = 256 << 10
 	sweepGap   = 8
+	// forcePause is how long a core lives at least before it is built anew because a machine took
+	// back what counts: one that does so again and again gets no more than that.
+	forcePause = 30 * time.Second
 	// sweepAgain is when entries are looked at again that still count here.
 	sweepAgain = 5 * time.Second
 	// checkpointPause is how long a checkpoint lasts at least though more was compacted since.
@@ -50,6 +53,7 @@ type compaction struct {
 	// unsaved: something came into effect since the last checkpoint, which was saved then.
 	unsaved bool
 	saved   time.Time
+	begun   time.Time // of this life of the core
 }
 
 // compactedLog is what is compacted of one actor's log.
@@ -69,7 +73,7 @@ type compactedLog struct {
 }
 
 func newCompaction(c *Core) *compaction {
-	return &compaction{c: c, saved: c.now, logs: map[crdt.ActorID]*compactedLog{}, told: map[crdt.MachineID]map[crdt.ActorID]uint64{}}
+	return &compaction{c: c, saved: c.now, begun: c.now, logs: map[crdt.ActorID]*compactedLog{}, told: map[crdt.MachineID]map[crdt.ActorID]uint64{}}
 }
 
 // Covers reports whether an entry counts for nothing, as this peer folds its log.
@@ -108,6 +112,14 @@ func (k *compaction) inEffect(l *compactedLog) { l.hashed, k.digest, k.unsaved =
 // save makes durable what is known of an actor's log.
 func (k *compaction) save(actor crdt.ActorID) {
 	k.c.put(compactPrefix+hex.EncodeToString(actor[:]), k.logs[actor].encode())
+}
+
+// stubs counts the entries of which the disk holds no more.
+func (k *compaction) stubs() (n uint64) {
+	for _, l := range k.logs { // a sum does not depend on the order
+		n += l.stubs.Len()
+	}
+	return n
 }
 
 func (k *compaction) stir(at time.Time) { k.sweep = earliest(k.sweep, at) }
@@ -227,9 +239,6 @@ func (k *compaction) load(local map[string][]byte) error {
 
 // periodic goes on with the sweep, and with the own logs.
 func (k *compaction) periodic() {
-	if k.c.cfg.Stored == nil {
-		return
-	}
 	k.ownPass()
 	if k.sweep.IsZero() || k.c.now.Before(k.sweep) {
 		return
@@ -251,12 +260,7 @@ func (k *compaction) periodic() {
 	}
 }
 
-func (k *compaction) nextWake() time.Time {
-	if k.c.cfg.Stored == nil {
-		return time.Time{}
-	}
-	return earliest(k.sweep, k.own.next)
-}
+func (k *compaction) nextWake() time.Time { return earliest(k.sweep, k.own.next) }
 
 // next is what the sweep has to look at next: covered entries up to the head whose content
 // may be on the disk.
@@ -346,7 +350,7 @@ func (k *compaction) superseded(ch decoded) bool {
 // did so: then it never comes, and the log is folded anew without them.
 func (k *compaction) force(l *compactedLog) {
 	l.forced = l.forced && len(l.pending) > 0
-	if l.forced && (k.c.cfg.Stored == nil || len(l.pending.Minus(l.waiting)) == 0) {
+	if l.forced && len(l.pending.Minus(l.waiting)) == 0 && k.c.now.Sub(k.begun) >= forcePause {
 		k.c.out.Rebuild = true
 	}
 }

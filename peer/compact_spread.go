@@ -144,7 +144,6 @@ func (k *compaction) receiveLogs(from crdt.MachineID, m CompactedLogs) {
 		if l := k.logs[st.Actor()]; m.Settled == k.c.journal.log.Digest() && len(l.pending) > 0 && !l.forced {
 			l.forced, l.waiting = true, nil // what was waited for may have come
 			k.stir(k.c.now)
-			k.force(l)
 		}
 	}
 	k.spread(from, fresh)

@@ -167,7 +167,7 @@ func TestStatementAgainstAWinner(t *testing.T) {
 	same(t, c.cores[0], c.cores[1])
 	core := c.cores[1].core
 	c.mend()
-	c.run(20 * time.Second)
+	c.run(45 * time.Second)
 	if c.cores[1].core == core {
 		t.Error("the log was not folded again")
 	}

@@ -41,7 +41,7 @@ type Config struct {
 	// HashAt reads the hash of a stored entry, when two logs disagree. Required.
 	HashAt func(crdt.ActorID, uint64) (crdt.ID, bool)
 	// Stored reads encoded batches of a range from its start, about so many bytes, as
-	// [Disk] does: compaction looks at what it drops. Optional: without it nothing is compacted here.
+	// [Disk] does: compaction looks at what it drops. Required.
 	Stored func(r crdt.Range, maxBytes int) ([][]byte, error)
 	// Retention says when this machine's own log is compacted. Optional.
 	Retention Retention
@@ -91,8 +91,8 @@ func (c Config) validate() error {
 		return errors.New("configure core: Self is required")
 	case len(c.PublicKey) == 0 || c.Sign == nil:
 		return errors.New("configure core: PublicKey and Sign are required")
-	case c.Trust == nil || len(c.Kinds) == 0 || c.HashAt == nil:
-		return errors.New("configure core: Trust, Kinds and HashAt are required")
+	case c.Trust == nil || len(c.Kinds) == 0 || c.HashAt == nil || c.Stored == nil:
+		return errors.New("configure core: Trust, Kinds, HashAt and Stored are required")
 	}
 	return nil
 }

@@ -189,7 +189,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // StateHash is the hash of everything that is replicated: equal heads give equal
-// hashes.
+// hashes, where the same is compacted.
 func (c *Core) StateHash() crdt.ID { return c.journal.state.Hash() }
 
 // Heads is the version vector of what this peer holds.
@@ -202,7 +202,7 @@ func (c *Core) Figures() map[string]int64 {
 		"effects": int64(len(c.engine.effects.byID)), "actors": int64(len(c.journal.log.Heads())),
 		"connected": int64(len(c.members.connected())), "pending_writes": int64(len(c.writes.pending)),
 		"entries": int64(c.journal.entries()), "waiting_wakes": int64(len(c.engine.wakes.h)),
-		"voters": int64(len(c.voting.machines())), "unseen": int64(len(c.engine.unseen)), "queued": int64(len(c.engine.queue)),
+		"compacted": int64(c.compaction.stubs()), "voters": int64(len(c.voting.machines())), "unseen": int64(len(c.engine.unseen)), "queued": int64(len(c.engine.queue)),
 	}
 }
 
