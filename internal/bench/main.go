@@ -10,6 +10,7 @@ import (
 	"runtime/pprof"
 	"slices"
 	"strings"
+	"syscall"
 
 	"starling.dev/starling/internal/bench/logbench"
 	"starling.dev/starling/internal/bench/report"
@@ -53,7 +54,7 @@ func main() {
 	if *profile != "" {
 		exit(os.Setenv(profileEnv, *profile+".peer"))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE) // nothing that it started stays
 	defer stop()
 	exit(profiled(*profile, func() error { return run(ctx, *sizes, flag.Args()) }))
 }
