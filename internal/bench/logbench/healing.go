@@ -9,6 +9,7 @@ import (
 
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/gossip"
+	"starling.dev/starling/internal/bench/durable"
 	"starling.dev/starling/internal/bench/report"
 	"starling.dev/starling/internal/bench/rig"
 )
@@ -42,6 +43,10 @@ func (b *bench) healing(ctx context.Context) (err error) {
 		r.Start()
 		<-r.Ready
 	}
+	before, err := durable.OwnCPU()
+	if err != nil {
+		return err
+	}
 	start := time.Now()
 	for _, r := range rigs {
 		r.Connect(book)
@@ -50,9 +55,14 @@ func (b *bench) healing(ctx context.Context) (err error) {
 		return err
 	}
 	took := time.Since(start)
+	used, err := durable.OwnCPU()
+	if err != nil {
+		return err
+	}
 	sent := book[rig.MachineID(rig.MachineName(2))].Stats().BytesOut + book[rig.MachineID(rig.MachineName(3))].Stats().BytesOut
 	b.row(fmt.Sprintf("%d missing entries merge over real sockets", filled.Entries), "<= 10 s per 100,000",
 		took.Round(10*time.Millisecond).String(), report.Of(took.Seconds(), 10))
+	b.row("the same: CPU time of both peers", "", (used - before).Round(10*time.Millisecond).String(), "")
 	b.row("bytes of frames, both ways, beside the missing bytes", "<= 1.2 x", fmt.Sprintf("%d of %d", sent, filled.Bytes), report.Of(float64(sent), float64(filled.Bytes)))
 	return sameState(ctx, rigs[0], rigs[1])
 }

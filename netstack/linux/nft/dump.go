@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"syscall"
@@ -66,13 +67,25 @@ func parse(b []byte) (attributes, error) {
 	return a, nil
 }
 
+// errBeyond is an attribute that claims what lies outside of it.
+var errBeyond = errors.New("an attribute of nftables ends beyond what it is part of")
+
 // split cuts attributes apart. The library trusts that the last one is padded to a whole
-// number of words.
+// number of words, and takes padding for content where the attribute says so.
 func split(b []byte) ([]syscall.NetlinkRouteAttr, error) {
-	if rest := len(b) % unix.NLA_ALIGNTO; rest != 0 {
+	size := len(b)
+	if rest := size % unix.NLA_ALIGNTO; rest != 0 {
 		b = append(slices.Clone(b), make([]byte, unix.NLA_ALIGNTO-rest)...)
 	}
-	return nl.ParseRouteAttr(b)
+	list, err := nl.ParseRouteAttr(b)
+	at := 0
+	for _, attr := range list {
+		if at+int(attr.Attr.Len) > size {
+			return nil, errBeyond
+		}
+		at += (int(attr.Attr.Len) + unix.NLA_ALIGNTO - 1) &^ (unix.NLA_ALIGNTO - 1)
+	}
+	return list, err
 }
 
 func text(b []byte) string { return unix.ByteSliceToString(b) }
