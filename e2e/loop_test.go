@@ -71,6 +71,8 @@ func (c *cluster) testLoop(t *testing.T, pod string, argv []string) {
 		t.Errorf("the loop wrote %q", got)
 	}
 	says(t, c.must(t, 1, "status", pod), "audit:check")
+	says(t, c.must(t, 2, "explain", "pod.status.loops.audit.trusted"), "written by step audit:check of loop audit, within 60 entries")
+	says(t, c.must(t, 2, "explain", "pod.spec.containers.*.image"), "read by ", "audit:check", "image")
 
 	stop()
 	c.apply(t, 2, "alice", podSpec{name: pod, args: serve, image: helloAgain}.String())

@@ -5343,6 +5343,134 @@ func (*FinishResponse) Descriptor() ([]byte, []int) {
 	return file_starling_proto_rawDescGZIP(), []int{72}
 }
 
+type ExplainRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"` // of a field, or of a group of fields
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainRequest) Reset() {
+	*x = ExplainRequest{}
+	mi := &file_starling_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainRequest) ProtoMessage() {}
+
+func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
+func (*ExplainRequest) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *ExplainRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ExplainRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+type ExplainResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Readers       []string               `protobuf:"bytes,1,rep,name=readers,proto3" json:"readers,omitempty"` // the steps that run again when it changes
+	Loop          string                 `protobuf:"bytes,2,opt,name=loop,proto3" json:"loop,omitempty"`       // who writes it; empty: no loop
+	Step          string                 `protobuf:"bytes,3,opt,name=step,proto3" json:"step,omitempty"`
+	Entries       uint32                 `protobuf:"varint,4,opt,name=entries,proto3" json:"entries,omitempty"` // the loop's entry budget for an object of the kind
+	View          *View                  `protobuf:"bytes,5,opt,name=view,proto3" json:"view,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainResponse) Reset() {
+	*x = ExplainResponse{}
+	mi := &file_starling_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainResponse) ProtoMessage() {}
+
+func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_starling_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
+func (*ExplainResponse) Descriptor() ([]byte, []int) {
+	return file_starling_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *ExplainResponse) GetReaders() []string {
+	if x != nil {
+		return x.Readers
+	}
+	return nil
+}
+
+func (x *ExplainResponse) GetLoop() string {
+	if x != nil {
+		return x.Loop
+	}
+	return ""
+}
+
+func (x *ExplainResponse) GetStep() string {
+	if x != nil {
+		return x.Step
+	}
+	return ""
+}
+
+func (x *ExplainResponse) GetEntries() uint32 {
+	if x != nil {
+		return x.Entries
+	}
+	return 0
+}
+
+func (x *ExplainResponse) GetView() *View {
+	if x != nil {
+		return x.View
+	}
+	return nil
+}
+
 type VerifyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`       // empty: all
@@ -5353,7 +5481,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_starling_proto_msgTypes[73]
+	mi := &file_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5365,7 +5493,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[73]
+	mi := &file_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5378,7 +5506,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{73}
+	return file_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *VerifyRequest) GetKind() string {
@@ -5407,7 +5535,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_starling_proto_msgTypes[74]
+	mi := &file_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5419,7 +5547,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_starling_proto_msgTypes[74]
+	mi := &file_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5432,7 +5560,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_starling_proto_rawDescGZIP(), []int{74}
+	return file_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *VerifyResponse) GetProof() string {
@@ -5935,7 +6063,16 @@ const file_starling_proto_rawDesc = "" +
 	"\vFieldsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x10\n" +
-	"\x0eFinishResponse\"=\n" +
+	"\x0eFinishResponse\"8\n" +
+	"\x0eExplainRequest\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\"\x94\x01\n" +
+	"\x0fExplainResponse\x12\x18\n" +
+	"\areaders\x18\x01 \x03(\tR\areaders\x12\x12\n" +
+	"\x04loop\x18\x02 \x01(\tR\x04loop\x12\x12\n" +
+	"\x04step\x18\x03 \x01(\tR\x04step\x12\x18\n" +
+	"\aentries\x18\x04 \x01(\rR\aentries\x12%\n" +
+	"\x04view\x18\x05 \x01(\v2\x11.starling.v1.ViewR\x04view\"=\n" +
 	"\rVerifyRequest\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
 	"\adrawing\x18\x02 \x01(\tR\adrawing\"\x81\x01\n" +
@@ -5949,7 +6086,7 @@ const file_starling_proto_rawDesc = "" +
 	"\x0fEDIT_KIND_APPLY\x10\x01\x12\x13\n" +
 	"\x0fEDIT_KIND_PATCH\x10\x02\x12\x14\n" +
 	"\x10EDIT_KIND_DELETE\x10\x03\x12\x14\n" +
-	"\x10EDIT_KIND_SWITCH\x10\x042\xcc\x0e\n" +
+	"\x10EDIT_KIND_SWITCH\x10\x042\x92\x0f\n" +
 	"\bStarling\x12>\n" +
 	"\x05Apply\x12\x19.starling.v1.ApplyRequest\x1a\x1a.starling.v1.ApplyResponse\x12<\n" +
 	"\x04Plan\x12\x19.starling.v1.ApplyRequest\x1a\x19.starling.v1.PlanResponse\x12D\n" +
@@ -5975,7 +6112,8 @@ const file_starling_proto_rawDesc = "" +
 	"\aTunnels\x12\x1b.starling.v1.TunnelsRequest\x1a\x1c.starling.v1.TunnelsResponse\x12A\n" +
 	"\x06Doctor\x12\x1a.starling.v1.DoctorRequest\x1a\x1b.starling.v1.DoctorResponse\x12D\n" +
 	"\aAnalyze\x12\x1b.starling.v1.AnalyzeRequest\x1a\x1c.starling.v1.AnalyzeResponse\x12A\n" +
-	"\x06Verify\x12\x1a.starling.v1.VerifyRequest\x1a\x1b.starling.v1.VerifyResponse\x12=\n" +
+	"\x06Verify\x12\x1a.starling.v1.VerifyRequest\x1a\x1b.starling.v1.VerifyResponse\x12D\n" +
+	"\aExplain\x12\x1b.starling.v1.ExplainRequest\x1a\x1c.starling.v1.ExplainResponse\x12=\n" +
 	"\x06Attach\x12\x1a.starling.v1.AttachRequest\x1a\x15.starling.v1.StepCall0\x01\x12>\n" +
 	"\x06Finish\x12\x17.starling.v1.StepResult\x1a\x1b.starling.v1.FinishResponse\x12>\n" +
 	"\x05Debug\x12\x19.starling.v1.DebugRequest\x1a\x1a.starling.v1.DebugResponseB$Z\"starling.dev/starling/api/v1;apiv1b\x06proto3"
@@ -5993,7 +6131,7 @@ func file_starling_proto_rawDescGZIP() []byte {
 }
 
 var file_starling_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 85)
+var file_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 87)
 var file_starling_proto_goTypes = []any{
 	(EditKind)(0),                 // 0: starling.v1.EditKind
 	(*Key)(nil),                   // 1: starling.v1.Key
@@ -6069,24 +6207,26 @@ var file_starling_proto_goTypes = []any{
 	(*StepResult)(nil),            // 71: starling.v1.StepResult
 	(*ChildSpec)(nil),             // 72: starling.v1.ChildSpec
 	(*FinishResponse)(nil),        // 73: starling.v1.FinishResponse
-	(*VerifyRequest)(nil),         // 74: starling.v1.VerifyRequest
-	(*VerifyResponse)(nil),        // 75: starling.v1.VerifyResponse
-	nil,                           // 76: starling.v1.View.SilentSinceMsEntry
-	nil,                           // 77: starling.v1.Edit.FieldsEntry
-	nil,                           // 78: starling.v1.Object.FieldsEntry
-	nil,                           // 79: starling.v1.Object.StatusEntry
-	nil,                           // 80: starling.v1.MachineInfo.LabelsEntry
-	nil,                           // 81: starling.v1.DebugResponse.FiguresEntry
-	nil,                           // 82: starling.v1.StepCall.FieldsEntry
-	nil,                           // 83: starling.v1.StepCall.PreviousEntry
-	nil,                           // 84: starling.v1.StepResult.OutputsEntry
-	nil,                           // 85: starling.v1.ChildSpec.FieldsEntry
+	(*ExplainRequest)(nil),        // 74: starling.v1.ExplainRequest
+	(*ExplainResponse)(nil),       // 75: starling.v1.ExplainResponse
+	(*VerifyRequest)(nil),         // 76: starling.v1.VerifyRequest
+	(*VerifyResponse)(nil),        // 77: starling.v1.VerifyResponse
+	nil,                           // 78: starling.v1.View.SilentSinceMsEntry
+	nil,                           // 79: starling.v1.Edit.FieldsEntry
+	nil,                           // 80: starling.v1.Object.FieldsEntry
+	nil,                           // 81: starling.v1.Object.StatusEntry
+	nil,                           // 82: starling.v1.MachineInfo.LabelsEntry
+	nil,                           // 83: starling.v1.DebugResponse.FiguresEntry
+	nil,                           // 84: starling.v1.StepCall.FieldsEntry
+	nil,                           // 85: starling.v1.StepCall.PreviousEntry
+	nil,                           // 86: starling.v1.StepResult.OutputsEntry
+	nil,                           // 87: starling.v1.ChildSpec.FieldsEntry
 }
 var file_starling_proto_depIdxs = []int32{
-	76,  // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
+	78,  // 0: starling.v1.View.silent_since_ms:type_name -> starling.v1.View.SilentSinceMsEntry
 	0,   // 1: starling.v1.Edit.kind:type_name -> starling.v1.EditKind
 	1,   // 2: starling.v1.Edit.key:type_name -> starling.v1.Key
-	77,  // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
+	79,  // 3: starling.v1.Edit.fields:type_name -> starling.v1.Edit.FieldsEntry
 	4,   // 4: starling.v1.Edit.switch_to:type_name -> starling.v1.SwitchTo
 	3,   // 5: starling.v1.ApplyRequest.edits:type_name -> starling.v1.Edit
 	1,   // 6: starling.v1.Outcome.key:type_name -> starling.v1.Key
@@ -6103,8 +6243,8 @@ var file_starling_proto_depIdxs = []int32{
 	2,   // 17: starling.v1.AnalyzeResponse.view:type_name -> starling.v1.View
 	1,   // 18: starling.v1.RollbackRequest.key:type_name -> starling.v1.Key
 	1,   // 19: starling.v1.Object.key:type_name -> starling.v1.Key
-	78,  // 20: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
-	79,  // 21: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
+	80,  // 20: starling.v1.Object.fields:type_name -> starling.v1.Object.FieldsEntry
+	81,  // 21: starling.v1.Object.status:type_name -> starling.v1.Object.StatusEntry
 	19,  // 22: starling.v1.Object.conflicts:type_name -> starling.v1.Conflict
 	18,  // 23: starling.v1.GetResponse.objects:type_name -> starling.v1.Object
 	2,   // 24: starling.v1.GetResponse.view:type_name -> starling.v1.View
@@ -6134,7 +6274,7 @@ var file_starling_proto_depIdxs = []int32{
 	1,   // 48: starling.v1.CopyStart.key:type_name -> starling.v1.Key
 	42,  // 49: starling.v1.CopyData.start:type_name -> starling.v1.CopyStart
 	1,   // 50: starling.v1.ForwardData.key:type_name -> starling.v1.Key
-	80,  // 51: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
+	82,  // 51: starling.v1.MachineInfo.labels:type_name -> starling.v1.MachineInfo.LabelsEntry
 	48,  // 52: starling.v1.MachinesResponse.machines:type_name -> starling.v1.MachineInfo
 	2,   // 53: starling.v1.MachinesResponse.view:type_name -> starling.v1.View
 	2,   // 54: starling.v1.RemoveMachineResponse.view:type_name -> starling.v1.View
@@ -6145,77 +6285,80 @@ var file_starling_proto_depIdxs = []int32{
 	2,   // 59: starling.v1.TopResponse.view:type_name -> starling.v1.View
 	64,  // 60: starling.v1.DoctorResponse.findings:type_name -> starling.v1.Finding
 	2,   // 61: starling.v1.DoctorResponse.view:type_name -> starling.v1.View
-	81,  // 62: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
+	83,  // 62: starling.v1.DebugResponse.figures:type_name -> starling.v1.DebugResponse.FiguresEntry
 	2,   // 63: starling.v1.DebugResponse.view:type_name -> starling.v1.View
 	69,  // 64: starling.v1.AttachRequest.steps:type_name -> starling.v1.LoopStep
 	1,   // 65: starling.v1.StepCall.key:type_name -> starling.v1.Key
-	82,  // 66: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
-	83,  // 67: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
-	84,  // 68: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
+	84,  // 66: starling.v1.StepCall.fields:type_name -> starling.v1.StepCall.FieldsEntry
+	85,  // 67: starling.v1.StepCall.previous:type_name -> starling.v1.StepCall.PreviousEntry
+	86,  // 68: starling.v1.StepResult.outputs:type_name -> starling.v1.StepResult.OutputsEntry
 	72,  // 69: starling.v1.StepResult.children:type_name -> starling.v1.ChildSpec
-	85,  // 70: starling.v1.ChildSpec.fields:type_name -> starling.v1.ChildSpec.FieldsEntry
-	2,   // 71: starling.v1.VerifyResponse.view:type_name -> starling.v1.View
-	5,   // 72: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
-	5,   // 73: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
-	16,  // 74: starling.v1.Starling.Rollback:input_type -> starling.v1.RollbackRequest
-	17,  // 75: starling.v1.Starling.Get:input_type -> starling.v1.GetRequest
-	23,  // 76: starling.v1.Starling.Status:input_type -> starling.v1.StatusRequest
-	25,  // 77: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	32,  // 78: starling.v1.Starling.History:input_type -> starling.v1.HistoryRequest
-	35,  // 79: starling.v1.Starling.Events:input_type -> starling.v1.EventsRequest
-	37,  // 80: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	38,  // 81: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	40,  // 82: starling.v1.Starling.Exec:input_type -> starling.v1.ExecInput
-	43,  // 83: starling.v1.Starling.Copy:input_type -> starling.v1.CopyData
-	46,  // 84: starling.v1.Starling.Forward:input_type -> starling.v1.ForwardData
-	47,  // 85: starling.v1.Starling.Machines:input_type -> starling.v1.MachinesRequest
-	50,  // 86: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
-	52,  // 87: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
-	54,  // 88: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
-	57,  // 89: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
-	55,  // 90: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
-	56,  // 91: starling.v1.Starling.RemoveImages:input_type -> starling.v1.RemoveImagesRequest
-	60,  // 92: starling.v1.Starling.Top:input_type -> starling.v1.TopRequest
-	29,  // 93: starling.v1.Starling.Tunnels:input_type -> starling.v1.TunnelsRequest
-	63,  // 94: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
-	12,  // 95: starling.v1.Starling.Analyze:input_type -> starling.v1.AnalyzeRequest
-	74,  // 96: starling.v1.Starling.Verify:input_type -> starling.v1.VerifyRequest
-	68,  // 97: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
-	71,  // 98: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
-	66,  // 99: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
-	7,   // 100: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
-	11,  // 101: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
-	7,   // 102: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
-	20,  // 103: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
-	24,  // 104: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
-	27,  // 105: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	34,  // 106: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
-	36,  // 107: starling.v1.Starling.Events:output_type -> starling.v1.Event
-	22,  // 108: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
-	39,  // 109: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
-	45,  // 110: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
-	43,  // 111: starling.v1.Starling.Copy:output_type -> starling.v1.CopyData
-	46,  // 112: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
-	49,  // 113: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
-	51,  // 114: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
-	53,  // 115: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
-	59,  // 116: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
-	59,  // 117: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
-	54,  // 118: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
-	59,  // 119: starling.v1.Starling.RemoveImages:output_type -> starling.v1.ImagesResponse
-	62,  // 120: starling.v1.Starling.Top:output_type -> starling.v1.TopResponse
-	30,  // 121: starling.v1.Starling.Tunnels:output_type -> starling.v1.TunnelsResponse
-	65,  // 122: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
-	15,  // 123: starling.v1.Starling.Analyze:output_type -> starling.v1.AnalyzeResponse
-	75,  // 124: starling.v1.Starling.Verify:output_type -> starling.v1.VerifyResponse
-	70,  // 125: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
-	73,  // 126: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
-	67,  // 127: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
-	100, // [100:128] is the sub-list for method output_type
-	72,  // [72:100] is the sub-list for method input_type
-	72,  // [72:72] is the sub-list for extension type_name
-	72,  // [72:72] is the sub-list for extension extendee
-	0,   // [0:72] is the sub-list for field type_name
+	87,  // 70: starling.v1.ChildSpec.fields:type_name -> starling.v1.ChildSpec.FieldsEntry
+	2,   // 71: starling.v1.ExplainResponse.view:type_name -> starling.v1.View
+	2,   // 72: starling.v1.VerifyResponse.view:type_name -> starling.v1.View
+	5,   // 73: starling.v1.Starling.Apply:input_type -> starling.v1.ApplyRequest
+	5,   // 74: starling.v1.Starling.Plan:input_type -> starling.v1.ApplyRequest
+	16,  // 75: starling.v1.Starling.Rollback:input_type -> starling.v1.RollbackRequest
+	17,  // 76: starling.v1.Starling.Get:input_type -> starling.v1.GetRequest
+	23,  // 77: starling.v1.Starling.Status:input_type -> starling.v1.StatusRequest
+	25,  // 78: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	32,  // 79: starling.v1.Starling.History:input_type -> starling.v1.HistoryRequest
+	35,  // 80: starling.v1.Starling.Events:input_type -> starling.v1.EventsRequest
+	37,  // 81: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	38,  // 82: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	40,  // 83: starling.v1.Starling.Exec:input_type -> starling.v1.ExecInput
+	43,  // 84: starling.v1.Starling.Copy:input_type -> starling.v1.CopyData
+	46,  // 85: starling.v1.Starling.Forward:input_type -> starling.v1.ForwardData
+	47,  // 86: starling.v1.Starling.Machines:input_type -> starling.v1.MachinesRequest
+	50,  // 87: starling.v1.Starling.Invite:input_type -> starling.v1.InviteRequest
+	52,  // 88: starling.v1.Starling.RemoveMachine:input_type -> starling.v1.RemoveMachineRequest
+	54,  // 89: starling.v1.Starling.LoadImage:input_type -> starling.v1.ImageChunk
+	57,  // 90: starling.v1.Starling.Images:input_type -> starling.v1.ImagesRequest
+	55,  // 91: starling.v1.Starling.ExportImage:input_type -> starling.v1.ExportImageRequest
+	56,  // 92: starling.v1.Starling.RemoveImages:input_type -> starling.v1.RemoveImagesRequest
+	60,  // 93: starling.v1.Starling.Top:input_type -> starling.v1.TopRequest
+	29,  // 94: starling.v1.Starling.Tunnels:input_type -> starling.v1.TunnelsRequest
+	63,  // 95: starling.v1.Starling.Doctor:input_type -> starling.v1.DoctorRequest
+	12,  // 96: starling.v1.Starling.Analyze:input_type -> starling.v1.AnalyzeRequest
+	76,  // 97: starling.v1.Starling.Verify:input_type -> starling.v1.VerifyRequest
+	74,  // 98: starling.v1.Starling.Explain:input_type -> starling.v1.ExplainRequest
+	68,  // 99: starling.v1.Starling.Attach:input_type -> starling.v1.AttachRequest
+	71,  // 100: starling.v1.Starling.Finish:input_type -> starling.v1.StepResult
+	66,  // 101: starling.v1.Starling.Debug:input_type -> starling.v1.DebugRequest
+	7,   // 102: starling.v1.Starling.Apply:output_type -> starling.v1.ApplyResponse
+	11,  // 103: starling.v1.Starling.Plan:output_type -> starling.v1.PlanResponse
+	7,   // 104: starling.v1.Starling.Rollback:output_type -> starling.v1.ApplyResponse
+	20,  // 105: starling.v1.Starling.Get:output_type -> starling.v1.GetResponse
+	24,  // 106: starling.v1.Starling.Status:output_type -> starling.v1.StatusResponse
+	27,  // 107: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	34,  // 108: starling.v1.Starling.History:output_type -> starling.v1.HistoryResponse
+	36,  // 109: starling.v1.Starling.Events:output_type -> starling.v1.Event
+	22,  // 110: starling.v1.Starling.Watch:output_type -> starling.v1.ObjectState
+	39,  // 111: starling.v1.Starling.Logs:output_type -> starling.v1.LogLine
+	45,  // 112: starling.v1.Starling.Exec:output_type -> starling.v1.ExecOutput
+	43,  // 113: starling.v1.Starling.Copy:output_type -> starling.v1.CopyData
+	46,  // 114: starling.v1.Starling.Forward:output_type -> starling.v1.ForwardData
+	49,  // 115: starling.v1.Starling.Machines:output_type -> starling.v1.MachinesResponse
+	51,  // 116: starling.v1.Starling.Invite:output_type -> starling.v1.InviteResponse
+	53,  // 117: starling.v1.Starling.RemoveMachine:output_type -> starling.v1.RemoveMachineResponse
+	59,  // 118: starling.v1.Starling.LoadImage:output_type -> starling.v1.ImagesResponse
+	59,  // 119: starling.v1.Starling.Images:output_type -> starling.v1.ImagesResponse
+	54,  // 120: starling.v1.Starling.ExportImage:output_type -> starling.v1.ImageChunk
+	59,  // 121: starling.v1.Starling.RemoveImages:output_type -> starling.v1.ImagesResponse
+	62,  // 122: starling.v1.Starling.Top:output_type -> starling.v1.TopResponse
+	30,  // 123: starling.v1.Starling.Tunnels:output_type -> starling.v1.TunnelsResponse
+	65,  // 124: starling.v1.Starling.Doctor:output_type -> starling.v1.DoctorResponse
+	15,  // 125: starling.v1.Starling.Analyze:output_type -> starling.v1.AnalyzeResponse
+	77,  // 126: starling.v1.Starling.Verify:output_type -> starling.v1.VerifyResponse
+	75,  // 127: starling.v1.Starling.Explain:output_type -> starling.v1.ExplainResponse
+	70,  // 128: starling.v1.Starling.Attach:output_type -> starling.v1.StepCall
+	73,  // 129: starling.v1.Starling.Finish:output_type -> starling.v1.FinishResponse
+	67,  // 130: starling.v1.Starling.Debug:output_type -> starling.v1.DebugResponse
+	102, // [102:131] is the sub-list for method output_type
+	73,  // [73:102] is the sub-list for method input_type
+	73,  // [73:73] is the sub-list for extension type_name
+	73,  // [73:73] is the sub-list for extension extendee
+	0,   // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_starling_proto_init() }
@@ -6229,7 +6372,7 @@ func file_starling_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_starling_proto_rawDesc), len(file_starling_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   85,
+			NumMessages:   87,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

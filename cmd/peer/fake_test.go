@@ -45,6 +45,11 @@ type fake struct {
 	debug    func() (*apiv1.DebugResponse, error)
 	verify   func(*apiv1.VerifyRequest) (*apiv1.VerifyResponse, error)
 	analyze  func(*apiv1.AnalyzeRequest) (*apiv1.AnalyzeResponse, error)
+	explain  func(*apiv1.ExplainRequest) (*apiv1.ExplainResponse, error)
+}
+
+func (f *fake) Explain(_ context.Context, r *apiv1.ExplainRequest) (*apiv1.ExplainResponse, error) {
+	return call(f.explain, r)
 }
 
 func (f *fake) Analyze(_ context.Context, r *apiv1.AnalyzeRequest) (*apiv1.AnalyzeResponse, error) {

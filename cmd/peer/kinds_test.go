@@ -52,3 +52,20 @@ func TestOwnKinds(t *testing.T) {
 	}
 	apply(strings.Replace(site, "pods:", "pod:", 1)).wantErr(t, exitError, "spec.pod: there is no such field; did you mean pods?", "^")
 }
+
+// What a field means is known without a peer; which steps read and write it, a peer knows,
+// of fields in no table too.
+func TestExplainTellsWhoUsesAField(t *testing.T) {
+	f := &fake{explain: func(r *apiv1.ExplainRequest) (*apiv1.ExplainResponse, error) {
+		if r.GetKind() != "Pod" {
+			return nil, unknown()
+		}
+		return &apiv1.ExplainResponse{Readers: []string{"admit", "audit:check"}, Loop: "scheduler", Step: "schedule", Entries: 60}, nil
+	}}
+	o := f.run(t, "explain", "pod.status.machine")
+	o.wantOut(t, "The machine that the pod is placed on.")
+	o.wantOut(t, "written by step schedule of loop scheduler, within 60 entries about one object at once\nread by admit, audit:check\n")
+	f.run(t, "explain", "pod.status.loops.audit").wantOut(t, "pod.status.loops.audit\n\nwritten by step schedule")
+	(&fake{}).run(t, "explain", "pod.status.machine").wantOut(t, "owner:  loop scheduler")
+	(&fake{}).run(t, "explain", "pod.status.nothing").wantErr(t, exitError, "there is no such field")
+}

@@ -87,6 +87,8 @@ const (
 	StarlingAnalyzeProcedure = "/starling.v1.Starling/Analyze"
 	// StarlingVerifyProcedure is the fully-qualified name of the Starling's Verify RPC.
 	StarlingVerifyProcedure = "/starling.v1.Starling/Verify"
+	// StarlingExplainProcedure is the fully-qualified name of the Starling's Explain RPC.
+	StarlingExplainProcedure = "/starling.v1.Starling/Explain"
 	// StarlingAttachProcedure is the fully-qualified name of the Starling's Attach RPC.
 	StarlingAttachProcedure = "/starling.v1.Starling/Attach"
 	// StarlingFinishProcedure is the fully-qualified name of the Starling's Finish RPC.
@@ -140,6 +142,9 @@ type StarlingClient interface {
 	Analyze(context.Context, *v1.AnalyzeRequest) (*v1.AnalyzeResponse, error)
 	// Verify proves that everything that is registered converges, and draws it.
 	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
+	// Explain tells which steps read a field, and who writes it, with the steps of foreign
+	// loops as they are now.
+	Explain(context.Context, *v1.ExplainRequest) (*v1.ExplainResponse, error)
 	// Attach makes a program the loop of that name on this machine. Its steps become
 	// Steps, if they are not yet. The stream carries the calls of the loop, and the loop
 	// is attached as long as it lasts.
@@ -311,6 +316,12 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(starlingMethods.ByName("Verify")),
 			connect.WithClientOptions(opts...),
 		),
+		explain: connect.NewClient[v1.ExplainRequest, v1.ExplainResponse](
+			httpClient,
+			baseURL+StarlingExplainProcedure,
+			connect.WithSchema(starlingMethods.ByName("Explain")),
+			connect.WithClientOptions(opts...),
+		),
 		attach: connect.NewClient[v1.AttachRequest, v1.StepCall](
 			httpClient,
 			baseURL+StarlingAttachProcedure,
@@ -359,6 +370,7 @@ type starlingClient struct {
 	doctor        *connect.Client[v1.DoctorRequest, v1.DoctorResponse]
 	analyze       *connect.Client[v1.AnalyzeRequest, v1.AnalyzeResponse]
 	verify        *connect.Client[v1.VerifyRequest, v1.VerifyResponse]
+	explain       *connect.Client[v1.ExplainRequest, v1.ExplainResponse]
 	attach        *connect.Client[v1.AttachRequest, v1.StepCall]
 	finish        *connect.Client[v1.StepResult, v1.FinishResponse]
 	debug         *connect.Client[v1.DebugRequest, v1.DebugResponse]
@@ -557,6 +569,15 @@ func (c *starlingClient) Verify(ctx context.Context, req *v1.VerifyRequest) (*v1
 	return nil, err
 }
 
+// Explain calls starling.v1.Starling.Explain.
+func (c *starlingClient) Explain(ctx context.Context, req *v1.ExplainRequest) (*v1.ExplainResponse, error) {
+	response, err := c.explain.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Attach calls starling.v1.Starling.Attach.
 func (c *starlingClient) Attach(ctx context.Context, req *v1.AttachRequest) (*connect.ServerStreamForClient[v1.StepCall], error) {
 	return c.attach.CallServerStream(ctx, connect.NewRequest(req))
@@ -625,6 +646,9 @@ type StarlingHandler interface {
 	Analyze(context.Context, *v1.AnalyzeRequest) (*v1.AnalyzeResponse, error)
 	// Verify proves that everything that is registered converges, and draws it.
 	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
+	// Explain tells which steps read a field, and who writes it, with the steps of foreign
+	// loops as they are now.
+	Explain(context.Context, *v1.ExplainRequest) (*v1.ExplainResponse, error)
 	// Attach makes a program the loop of that name on this machine. Its steps become
 	// Steps, if they are not yet. The stream carries the calls of the loop, and the loop
 	// is attached as long as it lasts.
@@ -792,6 +816,12 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(starlingMethods.ByName("Verify")),
 		connect.WithHandlerOptions(opts...),
 	)
+	starlingExplainHandler := connect.NewUnaryHandlerSimple(
+		StarlingExplainProcedure,
+		svc.Explain,
+		connect.WithSchema(starlingMethods.ByName("Explain")),
+		connect.WithHandlerOptions(opts...),
+	)
 	starlingAttachHandler := connect.NewServerStreamHandlerSimple(
 		StarlingAttachProcedure,
 		svc.Attach,
@@ -862,6 +892,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingAnalyzeHandler.ServeHTTP(w, r)
 		case StarlingVerifyProcedure:
 			starlingVerifyHandler.ServeHTTP(w, r)
+		case StarlingExplainProcedure:
+			starlingExplainHandler.ServeHTTP(w, r)
 		case StarlingAttachProcedure:
 			starlingAttachHandler.ServeHTTP(w, r)
 		case StarlingFinishProcedure:
@@ -975,6 +1007,10 @@ func (UnimplementedStarlingHandler) Analyze(context.Context, *v1.AnalyzeRequest)
 
 func (UnimplementedStarlingHandler) Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Verify is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) Explain(context.Context, *v1.ExplainRequest) (*v1.ExplainResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Explain is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) Attach(context.Context, *v1.AttachRequest, *connect.ServerStream[v1.StepCall]) error {
