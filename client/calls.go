@@ -119,6 +119,11 @@ func (c *Client) Analyze(ctx context.Context, req *apiv1.AnalyzeRequest) (*apiv1
 	return call(ctx, c, apiv1connect.StarlingAnalyzeProcedure, req, c.StarlingClient.Analyze)
 }
 
+// Explain calls the procedure of that name.
+func (c *Client) Explain(ctx context.Context, req *apiv1.ExplainRequest) (*apiv1.ExplainResponse, error) {
+	return call(ctx, c, apiv1connect.StarlingExplainProcedure, req, c.StarlingClient.Explain)
+}
+
 // Verify calls the procedure of that name.
 func (c *Client) Verify(ctx context.Context, req *apiv1.VerifyRequest) (*apiv1.VerifyResponse, error) {
 	return call(ctx, c, apiv1connect.StarlingVerifyProcedure, req, c.StarlingClient.Verify)

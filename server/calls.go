@@ -25,6 +25,7 @@ func (s *Server) methods() map[string]calls.Method {
 		apiv1connect.StarlingDoctorProcedure:        calls.Unary(s.Doctor),
 		apiv1connect.StarlingAnalyzeProcedure:       calls.Unary(s.Analyze),
 		apiv1connect.StarlingVerifyProcedure:        calls.Unary(s.Verify),
+		apiv1connect.StarlingExplainProcedure:       calls.Unary(s.Explain),
 		apiv1connect.StarlingFinishProcedure:        calls.Unary(s.Finish),
 		apiv1connect.StarlingDebugProcedure:         calls.Unary(s.Debug),
 	}
