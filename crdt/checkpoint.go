@@ -21,10 +21,10 @@ import (
 //
 // All integers are big-endian. Records of a kind stand together, in the order of the
 // constants below, objects by name; the last one counts them.
-const checkpointMagic = "starling checkpoint 2\n"
+const checkpointMagic = "starling checkpoint 3\n"
 
 const (
-	recordBegin   = 'b' // level, the encoding of objects, what the writer adds
+	recordBegin   = 'b' // level, the encoding of objects, how many there are, what the writer adds
 	recordActor   = 'a' // actor:16, seq, hash:32, birth
 	recordWaiting = 'w' // ID:32, machine:16, actor:16, seq, hash:32 and body of a change that waits
 	recordObject  = 'o' // kind, namespace, name, what the writer says of it, the packed slot
@@ -93,6 +93,7 @@ func (c *Checkpoint) Write(w io.Writer) error {
 	_, _ = out.w.WriteString(checkpointMagic) // bufio keeps the error for Flush
 	out.at = int64(len(checkpointMagic))
 	b := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(c.level)), packVersion)
+	b = binary.AppendUvarint(b, uint64(len(c.objects)))
 	out.write(recordBegin, append(b, c.extra...))
 	for _, actor := range c.actors {
 		h := c.heads[actor]
@@ -277,6 +278,7 @@ func (in *checkpointReader) take(kind byte, r *reader) error {
 		if r.err == nil && (level != uint64(in.state.level) || pack != packVersion) {
 			return errors.New("it is of another level or version")
 		}
+		in.state.expect(int(min(r.uvarint(noLimit, "objects"), 1<<20)))
 		in.extra, in.begun = []byte(r.all()), true
 	case recordActor:
 		return in.actor(r)
@@ -331,6 +333,13 @@ func (in *checkpointReader) object(payload []byte) error {
 	in.last = ref
 	in.noted(ref, o.note)
 	return nil
+}
+
+// expect makes room for so many objects, so that it need not be made again and again.
+func (s *State) expect(objects int) {
+	if len(s.slots) == 0 {
+		s.slots = make(map[Ref]*slot, objects)
+	}
 }
 
 // restore puts a slot back, at rest.

@@ -9,7 +9,7 @@ import (
 )
 
 // maxEvents is how many of the latest results are kept at hand for `peer events`, at
-// least; at most twice as many.
+// least; at most an eighth more.
 const maxEvents = 4096
 
 // Happened is one result of a step.
@@ -51,7 +51,7 @@ func (r *recent) note(c *Core, ch crdt.Change) {
 		})
 		r.list = slices.Insert(r.list, i, h)
 	}
-	if len(r.list) > 2*maxEvents { // cut rarely: it moves all that stay
+	if len(r.list) > maxEvents+maxEvents/8 { // not each time: it moves all that stay
 		r.list = slices.Delete(r.list, 0, len(r.list)-maxEvents)
 	}
 }

@@ -115,6 +115,9 @@ func (j *journal) load(rec Recovery) (err error) {
 func (j *journal) begin() {
 	e, looked, list := j.c.engine, j.loading, j.noted
 	j.loading, j.noted = nil, nil
+	if len(e.objects) == 0 {
+		e.objects = make(map[crdt.Ref]*tracked, len(list)+len(looked))
+	}
 	for i := range list {
 		if n := &list[i]; !e.believable(n) {
 			looked[n.ref] = true
