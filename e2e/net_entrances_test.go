@@ -83,7 +83,8 @@ func TestLoadBalancedConnectionsOutliveThePeer(t *testing.T) {
 				return err == nil
 			})
 		}
-		holder := c.holderOf(t, address)
+		until(t, "one machine answers for "+address, func() bool { return len(c.holdersOf(t, address)) == 1 })
+		holder := c.holdersOf(t, address)[0]
 		if err := c.lab.KillPeer(holder); err != nil {
 			t.Fatal(err)
 		}
