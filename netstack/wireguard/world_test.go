@@ -91,7 +91,7 @@ func newMachine(t testing.TB, n int, path, address string) *machine {
 		t: t, name: fmt.Sprintf("m%d", n), path: path, address: netip.MustParseAddr(address),
 		inside: netip.MustParseAddr(fmt.Sprintf("fd00:%d::1", n)), private: private,
 	}
-	run(t, path, fmt.Sprintf("ip addr add %s/128 dev lo", m.inside))
+	run(t, path, fmt.Sprintf("ip addr add %s/128 dev lo nodad", m.inside))
 	m.start()
 	t.Cleanup(func() { m.stop() })
 	return m
