@@ -283,11 +283,11 @@ type swept struct{ stubs, settled, waiting crdt.Seqs }
 
 // step drops the content of some entries from the disk.
 func (k *compaction) step(actor crdt.ActorID, l *compactedLog, run crdt.Span) {
-	raws, err := k.c.cfg.Stored(crdt.Range{Actor: actor, From: run.From, To: run.To}, sweepBytes)
+	raws, _ := k.c.cfg.Stored(crdt.Range{Actor: actor, From: run.From, To: run.To}, sweepBytes)
 	m, found, last := merger{}, swept{}, uint64(0)
 	for _, raw := range raws {
 		b, e := crdt.DecodeBatch(raw)
-		if e != nil || b.Actor != actor || b.Last() <= last {
+		if e != nil || b.Actor != actor || b.First <= last {
 			break
 		}
 		altered := k.strip(l, &b, &found)
@@ -296,10 +296,13 @@ func (k *compaction) step(actor crdt.ActorID, l *compactedLog, run crdt.Span) {
 	}
 	m.flush()
 	k.c.out.Commit.Compacted = append(k.c.out.Commit.Compacted, m.out...)
-	if err != nil || last < run.From { // nothing is there to be read: not yet, or not any more
-		found.waiting = l.covered.Within(run.From, run.To).Minus(l.stubs)
+	if last < run.From {
+		last = run.To
 	}
 	l.stubs, l.waiting = l.stubs.Union(found.stubs), l.waiting.Union(found.waiting)
+	// What could not be read is not there yet, or not any more.
+	missed := l.covered.Within(run.From, last).Minus(l.stubs).Minus(l.waiting)
+	found.waiting, l.waiting = found.waiting.Union(missed), l.waiting.Union(missed)
 	if len(found.waiting) > 0 {
 		l.again = k.c.now.Add(sweepAgain)
 	}

@@ -257,6 +257,27 @@ func TestCheckpointBeforeCompaction(t *testing.T) {
 	}
 }
 
+// TestSweepPassesOverWhatIsMissing: an entry that a disk lost is looked for again later, not at
+// once and for ever.
+func TestSweepPassesOverWhatIsMissing(t *testing.T) {
+	c := newCluster(t, 1)
+	edited(t, c, 3)
+	n := c.cores[0]
+	actor := n.core.journal.actor
+	gap := slices.IndexFunc(n.batch, func(b crdt.Batch) bool { return b.Actor == actor && b.First > 2 })
+	lost := n.batch[gap]
+	n.batch = slices.Delete(n.batch, gap, gap+1)
+	n.core.Step(c.now, Received{From: n.core.self.ID, Message: n.stated(crdt.Seqs{{From: lost.First, To: lost.Last() + 2}})})
+	for range 10 {
+		c.turn(n)
+		n.core.Step(c.now.Add(sweepEvery), Tick{})
+		c.now = c.now.Add(sweepEvery)
+	}
+	if wait := n.core.compaction.sweep.Sub(c.now); wait < time.Second {
+		t.Errorf("the sweep goes on in %v", wait)
+	}
+}
+
 // crash ends the containers of a pod so many times, each time once it runs.
 func crash(t testing.TB, c *cluster, key api.Key, times int) {
 	t.Helper()
