@@ -59,8 +59,12 @@ func (r *recent) note(c *Core, ch crdt.Change) {
 // objects are those whose results are among the latest.
 func (r *recent) objects() map[crdt.Ref]bool {
 	objects := map[crdt.Ref]bool{}
+	var last api.Key // an object's steps follow each other
 	for _, h := range r.list {
-		objects[crdt.Ref(h.Key)] = true
+		if h.Key != last {
+			objects[crdt.Ref(h.Key)] = true
+			last = h.Key
+		}
 	}
 	return objects
 }

@@ -95,7 +95,7 @@ func (c *checker) turned(m *machine, r *peer.Ready) {
 
 // rate is how likely something is after a turn that costs as much as there are entries: less
 // when there are many, so that a run takes about as long as it has turns.
-func (c *checker) rate(p float64) float64 { return min(p, 1000*p/float64(c.total+1)) }
+func (c *checker) rate(p float64) float64 { return min(p, 300*p/float64(c.total+1)) }
 
 // survived notes what reached a disk although its peer did not live to see it.
 func (c *checker) survived(m *machine, commit crdt.Commit) {

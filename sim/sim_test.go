@@ -212,17 +212,3 @@ func TestConfigIsChecked(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkCalm measures how much faster than the real time a cluster without faults is.
-func BenchmarkCalm(b *testing.B) {
-	for b.Loop() {
-		begin := time.Now()
-		r, err := Run(Config{Seed: 1, Peers: 10, Duration: time.Minute, Calm: true})
-		if err != nil {
-			b.Fatal(err)
-		}
-		took := time.Since(begin).Seconds()
-		b.ReportMetric(float64(r.Figures.Events)/took, "events/s")
-		b.ReportMetric(r.Virtual.Seconds()/took, "virtual-s/s")
-	}
-}
