@@ -123,7 +123,7 @@ func (e *engine) undoForeignLives(t *tracked) {
 
 func (e *engine) undoStray(t *tracked, id, name string) {
 	step, ok := t.kind.Graph.Step(name)
-	if _, busy := t.running[name]; busy || !ok || !e.strayDue(t, &step) {
+	if _, busy := t.running[name]; busy || !ok || e.unswept && t.kind.Reservation != nil || !e.strayDue(t, &step) {
 		return
 	}
 	e.lastID++

@@ -7,12 +7,16 @@ import (
 // A disk that is an older copy of itself may know nothing of containers that run on its
 // machine. So each life begins with a look at the machine: what the disk does not know of
 // is removed, and what it knows of is counted with what it was given in fact. What is
-// held already goes on meanwhile; nothing new is begun.
+// held already goes on meanwhile; nothing new is begun, and nothing taken away that
+// containers which the disk does not know of may stand on.
 
 // awaitsSweep reports whether a run has to wait until the machine was looked over.
 func (e *engine) awaitsSweep(t *tracked, run lifecycle.Run) bool {
-	if !e.unswept || run.Undo || t.kind.Reservation == nil {
+	switch {
+	case !e.unswept || t.kind.Reservation == nil:
 		return false
+	case run.Undo:
+		return e.effects.any(t.snap().ID)
 	}
 	return run.Step.Reserves || run.Step.Undo != nil && !e.effects.has(t.snap().ID, run.Step.Name)
 }
