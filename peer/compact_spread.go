@@ -16,8 +16,9 @@ type CompactedOffer struct {
 // CompactedLogs carries statements of what is compacted.
 type CompactedLogs struct {
 	Statements [][]byte
-	// Settled is the digest of the sender's heads if all that the statements cover is in
-	// effect there: whoever has the same entries need not wait for others.
+	// Settled is the digest of the sender's heads if it has looked at all that the statements
+	// cover, and has another part of it in effect than the receiver: whoever has the same
+	// entries need not wait for others. If both wait for some, both let none count.
 	Settled crdt.ID
 }
 
@@ -117,7 +118,7 @@ func (k *compaction) receiveOffer(from crdt.MachineID, m CompactedOffer) {
 		l := k.logs[actor]
 		switch {
 		case m.Sets[actor] == l.hash():
-		case len(l.pending) == 0:
+		case len(l.pending.Minus(l.waiting)) == 0:
 			settled = append(settled, l.said...)
 		default:
 			open = append(open, l.said...)

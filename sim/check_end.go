@@ -237,13 +237,13 @@ func (c *checker) churn() {
 	if len(c.w.broken) > 0 {
 		return // whom nobody hears is asked for again and again
 	}
+	if slices.ContainsFunc(c.w.members(), func(m *machine) bool { return len(m.host.leases) > 0 }) {
+		c.w.runFor(peer.LeaseLength) // one that a fault kept from being renewed may still end
+	}
 	for _, o := range c.w.members()[0].core.List("") {
 		if o.Eval.Verdict != lifecycle.Converged || crashes(o.Object) {
 			return // it is tried again now and then, and others may have to follow
 		}
-	}
-	if slices.ContainsFunc(c.w.members(), func(m *machine) bool { return len(m.host.leases) > 0 }) {
-		c.w.runFor(peer.LeaseLength) // one that a fault kept from being renewed may still end
 	}
 	before := c.total
 	c.w.sometimes("everything is at rest")
