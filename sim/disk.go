@@ -19,12 +19,23 @@ var errDiskFull = errors.New("no space left on the device")
 // checksums tell from what is whole. A commit is there as a whole or not at all.
 type Disk struct {
 	durable content
-	// history holds the commits that made the content, for restoring an older copy.
-	history []crdt.Commit
+	// history holds what made the content, for restoring an older copy.
+	history []happened
 	pending *crdt.Commit
 	full    bool
 	// checkpoint is the last one that was saved, whatever became of the log since.
 	checkpoint []byte
+}
+
+// happened is a commit, or the loss of an actor's log from one of its batches on.
+type happened struct {
+	commit crdt.Commit
+	rotten *rotten
+}
+
+type rotten struct {
+	actor crdt.ActorID
+	batch int
 }
 
 // content is what can be read back.
@@ -73,7 +84,7 @@ func (d *Disk) Sync() error {
 	if err := d.durable.apply(*d.pending); err != nil {
 		return err
 	}
-	d.history = append(d.history, *d.pending)
+	d.history = append(d.history, happened{commit: *d.pending})
 	d.pending = nil
 	return nil
 }
@@ -104,8 +115,10 @@ func (d *Disk) Restore(n int) error {
 	kept, checkpoint := d.history[:max(len(d.history)-n, 0)], d.checkpoint
 	d.Wipe()
 	d.checkpoint = checkpoint // newer than the log: it has to be found out
-	for _, c := range kept {
-		if err := d.durable.apply(c); err != nil {
+	for _, h := range kept {
+		if h.rotten != nil {
+			d.durable.rot(*h.rotten)
+		} else if err := d.durable.apply(h.commit); err != nil {
 			return err
 		}
 	}
@@ -116,8 +129,14 @@ func (d *Disk) Restore(n int) error {
 // Rot loses the log of an actor from one of its batches on: what a checksum finds
 // damaged can't be read, nor what stands behind it.
 func (d *Disk) Rot(actor crdt.ActorID, batch int) {
-	l := d.durable.logs[actor]
-	l.batches = l.batches[:batch]
+	r := rotten{actor, batch}
+	d.durable.rot(r)
+	d.history = append(d.history, happened{rotten: &r})
+}
+
+func (c *content) rot(r rotten) {
+	l := c.logs[r.actor]
+	l.batches = l.batches[:r.batch]
 	last := uint64(0)
 	for _, b := range l.batches {
 		last = max(last, b.last)
