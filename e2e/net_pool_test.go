@@ -41,6 +41,11 @@ func TestLoadBalancer(t *testing.T) {
 		t.Fatalf("the service has addresses %v, want one of each family", external)
 	}
 	holders := map[string]int{}
+	t.Cleanup(func() {
+		for n := 1; n <= machines && t.Failed(); n++ {
+			t.Logf("m%d: %s", n, c.ask(t, n, "", "status", fmt.Sprintf("machine/m%d", n), "--net").out)
+		}
+	})
 	for _, address := range external {
 		url := "http://" + netip.AddrPortFrom(netip.MustParseAddr(address), 80).String() + "/"
 		until(t, "a client on the LAN gets an answer from "+url, func() bool {
