@@ -160,6 +160,7 @@ func (f *follower) stepLocked(ctx context.Context) error {
 		for _, m := range c.Members() {
 			now.silent[m.Name], now.ids[m.Name] = !m.Alive, m.ID
 		}
+		now.machines = membersOf(now.machines, now.ids)
 	})
 	if err != nil {
 		return err
@@ -179,6 +180,16 @@ func (f *follower) stepLocked(ctx context.Context) error {
 		return err
 	}
 	return f.forget(effect, departed)
+}
+
+// membersOf leaves out what is left of machines that were removed.
+func membersOf(machines []*lifecycle.Object, ids map[string]crdt.MachineID) (list []*lifecycle.Object) {
+	for _, m := range machines {
+		if _, member := ids[m.Key.Name]; member {
+			list = append(list, m)
+		}
+	}
+	return list
 }
 
 // changedPods reads the pods that changed since the last view; all of them if draining is
