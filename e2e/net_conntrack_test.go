@@ -75,14 +75,14 @@ func (s seen) names(t *testing.T, name string) {
 	}()
 }
 
-func (s seen) flowTo(t *testing.T, network string, to netip.AddrPort) flow {
+func (s seen) flowTo(t *testing.T, network string, to netip.AddrPort) (flow, error) {
 	t.Helper()
 	conn, err := s.dial(network, to.String(), func(int) error { return nil })
 	if err != nil {
-		t.Fatal(err)
+		return flow{}, err
 	}
 	t.Cleanup(func() { conn.Close() })
-	return flow{conn}
+	return flow{conn}, nil
 }
 
 // What a machine's kernel remembers of a service's connections goes with their pod: a flow over
@@ -105,11 +105,15 @@ func TestConnectionsGoWithTheirEndpoint(t *testing.T) {
 	var udp, tcp flow
 	var first string
 	until(t, "both flows are answered by one pod", func() bool {
-		udp, tcp = client.flowTo(t, "udp", to), client.flowTo(t, "tcp", to)
-		by, err := udp.ask()
-		first = by
+		var err, failed error
+		udp, err = client.flowTo(t, "udp", to)
+		tcp, failed = client.flowTo(t, "tcp", to)
+		if err != nil || failed != nil {
+			return false // its machine has not heard of the pods yet
+		}
+		first, err = udp.ask()
 		also, failed := tcp.ask()
-		return err == nil && failed == nil && by == also
+		return err == nil && failed == nil && first == also
 	})
 	address := pods[first].status("address")
 	if c.conntrackOf(t, home, address) == "" {

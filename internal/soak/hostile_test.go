@@ -50,6 +50,7 @@ func startVictims(t *testing.T) *victims {
 	for _, r := range v.rigs {
 		r.Connect(v.book)
 	}
+	v.quiet(t, 2*time.Second) // some of what a machine does at its start is tried again after a while
 	return v
 }
 
@@ -63,7 +64,12 @@ func (v *victims) addr(name string) string {
 type state struct{ Heads, Objects, Auth crdt.ID }
 
 // settled waits until both hold the same for a while, and returns it.
-func (v *victims) settled(t *testing.T) (same state) {
+func (v *victims) settled(t *testing.T) state {
+	t.Helper()
+	return v.quiet(t, 300*time.Millisecond)
+}
+
+func (v *victims) quiet(t *testing.T, long time.Duration) (same state) {
 	t.Helper()
 	since := time.Now()
 	until(t, "the honest machines hold the same", func() error {
@@ -82,7 +88,7 @@ func (v *victims) settled(t *testing.T) (same state) {
 			same, since = now[0], time.Now()
 			return fmt.Errorf("they hold %v and %v", now[0], now[1])
 		}
-		if time.Since(since) < 300*time.Millisecond {
+		if time.Since(since) < long {
 			return fmt.Errorf("they hold the same only since %v", since)
 		}
 		return nil
