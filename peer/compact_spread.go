@@ -131,6 +131,14 @@ func (k *compaction) receiveOffer(from crdt.MachineID, m CompactedOffer) {
 	}
 }
 
+// agree ends what another peer's view of the same entries had begun: the views came to be
+// the same meanwhile. If a third one differs, it says so again.
+func (k *compaction) agree() {
+	for _, l := range k.logs {
+		l.forced = false
+	}
+}
+
 // receiveLogs takes statements whose signatures were checked.
 func (k *compaction) receiveLogs(from crdt.MachineID, m CompactedLogs) {
 	var fresh []crdt.Compacted

@@ -167,6 +167,9 @@ func (r *replicator) receiveDigest(from crdt.MachineID, m Digest) {
 		r.c.send(from, r.vector(from, true))
 		return
 	}
+	if m.Compacted == r.c.compaction.id() {
+		r.c.compaction.agree()
+	}
 	r.synced = true
 	r.equal[from] = r.version
 	if own := r.c.journal.actor; !own.IsZero() {
