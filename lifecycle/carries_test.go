@@ -77,3 +77,29 @@ func TestOneOfTwoGoesOn(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatFailsHereGoesOnThere: of an object that two machines brought up, the one where it
+// belongs can't do its network again. The container of the other one counts, and goes on
+// until it can; its own is taken back.
+func TestWhatFailsHereGoesOnThere(t *testing.T) {
+	made := map[string]bool{"container": true}
+	g, env := carried(t, func(step string) bool { return made[step] })
+	env.Machine = "a"
+	o := &Object{Results: map[string]Result{"container": {Attempt: 1, Phase: PhaseDone, Executor: "b"}}}
+	done := func(step string, as string, r Result) {
+		env.Self = as
+		for _, run := range g.Evaluate(o, "running", env).Run {
+			if run.Step.Name == step {
+				r.Reads = run.Reads
+			}
+		}
+		r.Executor, r.Attempt = as, 1
+		o.Results[step] = r
+	}
+	done("home", "c", Result{Phase: PhaseDone, Outputs: map[string]string{"status.machine": `"a"`}})
+	done("network", "a", Result{Phase: PhaseFailed, RetryAt: env.Now.Add(time.Minute)})
+	e := g.Evaluate(o, "running", env)
+	if len(e.Run) != 1 || e.Run[0].Step.Name != "container" || !e.Run[0].Undo || !e.Run[0].Stray {
+		t.Fatalf("a does %+v; want it to take back its container", e.Run)
+	}
+}

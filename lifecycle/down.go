@@ -177,11 +177,11 @@ func (v *evaluator) belongs(n *node, r *Result) bool {
 	return made(n, r) && r.Executor == v.env.Self || v.needed.has(n.at) && v.env.Machine == v.env.Self && !v.outdone(n, r)
 }
 
-// outdone: while the decision where the object is to be is blocked, a step that two
-// machines did in two parts of a cluster is kept by the one that its result tells of,
-// unless that one lets go of a double. It lets go from the top.
+// outdone: while the decision where the object is to be is blocked, or what comes first does
+// not succeed here, a step that two machines did in two parts of a cluster is kept by the one
+// that its result tells of, unless that one lets go of a double. It lets go from the top.
 func (v *evaluator) outdone(n *node, r *Result) bool {
-	if !made(n, r) || r.Executor == v.env.Self || v.lost(r.Executor) || !v.undecided(n) {
+	if !made(n, r) || r.Executor == v.env.Self || v.lost(r.Executor) || !v.stuck(n) {
 		return false
 	}
 	if !v.double(n) {
@@ -196,12 +196,13 @@ func (v *evaluator) outdone(n *node, r *Result) bool {
 	return false
 }
 
-// undecided: a decision that n stands on is blocked.
-func (v *evaluator) undecided(n *node) bool {
+// stuck: something that n stands on is blocked, or failed and is tried again later.
+func (v *evaluator) stuck(n *node) bool {
 	for i := range n.below.all {
-		m := v.g.nodes[i]
-		if m.step != nil && m.step.Where != OnMachine && v.eval.Steps[i].State == StateBlocked {
-			return true
+		if m := v.g.nodes[i]; m.step != nil {
+			if state := v.eval.Steps[i].State; state == StateBlocked || state == StateRetrying {
+				return true
+			}
 		}
 	}
 	return false
