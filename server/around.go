@@ -24,7 +24,7 @@ func (s *Server) around(ctx context.Context, v **apiv1.View) (self string, o oth
 		}
 		for _, m := range c.Members() {
 			if m.Name != self && m.Connected {
-				o[m.Name] = apiv1connect.NewStarlingClient(s.cfg.Members.HTTPClient(m.ID), "https://"+m.Name)
+				o[m.Name] = s.memberClient(m.ID, m.Name)
 			}
 		}
 		return nil

@@ -89,7 +89,7 @@ func (s *Server) elsewhere(ctx context.Context, machine string) (apiv1connect.St
 	case s.member:
 		return nil, wire(api.Errorf(api.MachineUnreachable, "this was passed on to a machine that no longer has it; try again"))
 	}
-	return apiv1connect.NewStarlingClient(s.cfg.Members.HTTPClient(id), "https://"+machine), nil
+	return s.memberClient(id, machine), nil
 }
 
 // Logs sends a container's output.
