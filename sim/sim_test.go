@@ -162,6 +162,8 @@ var regressions = []struct {
 	{Config{Seed: 265, Peers: 3, Duration: 30 * time.Second}, "what ran was not looked for again when the spec came back to a restored disk"},
 	{Config{Seed: 70, Peers: 5, Duration: 30 * time.Second}, "the network was taken from containers whose pod belonged nowhere for a while"},
 	{Config{Seed: 927, Peers: 5, Duration: 30 * time.Second}, "an older copy of a disk went on from a checkpoint that was made with more records of authorisation than it held"},
+	{Config{Seed: 6409, Peers: 7, Duration: 30 * time.Second}, "a pod ran twice while its machine could not do what comes first"},
+	{Config{Seed: 6569, Peers: 7, Duration: 30 * time.Second}, "a pod ran twice while its machine could not do what comes first"},
 	{Config{Seed: 3927, Peers: 5, Duration: 30 * time.Second}, "a log was folded again for a difference that was over"},
 	{Config{Seed: 3125, Peers: 3, Duration: 30 * time.Second}, "two peers waited for good for what would supersede compacted entries, each for others"},
 	{Config{Seed: 2995, Peers: 3, Duration: 30 * time.Second}, "an older copy of a disk took the network from containers that it did not know of, before its machine was looked over"},
