@@ -344,7 +344,7 @@ func (s *State) expect(objects int) {
 
 // restore puts a slot back, at rest.
 func (s *State) restore(ref Ref, p place) Ref {
-	ref = Ref{s.intern(ref.Kind), s.intern(ref.Namespace), strings.Clone(ref.Name)}
+	ref = Ref{s.names.One(ref.Kind), s.names.One(ref.Namespace), strings.Clone(ref.Name)}
 	sl := &slot{ref: ref}
 	s.store(sl, p)
 	s.slots[ref] = sl

@@ -235,7 +235,7 @@ func (s *State) readResults(r *reader) []stepResult {
 	}
 	results := make([]stepResult, 0, count)
 	for range count {
-		g := stepResult{step: s.intern(r.bytes(noLimit, "step")), stamp: r.uint64("stamp"), change: r.id("change")}
+		g := stepResult{step: s.names.One(r.bytes(noLimit, "step")), stamp: r.uint64("stamp"), change: r.id("change")}
 		g.refused = r.bytes(noLimit, "refusal")
 		g.body = r.bytes(noLimit, "result")
 		results = append(results, g)

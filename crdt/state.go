@@ -51,7 +51,7 @@ type State struct {
 	slots map[Ref]*slot
 	kinds map[string]*index
 	room  room
-	names map[string]string // one copy of each kind, namespace and step
+	names *Names // one copy of each kind, namespace and step
 	sum   sum
 	count int     // members of sum
 	dirty []*slot // since the hash was last asked for
@@ -82,7 +82,7 @@ func NewState(cfg Config) (*State, error) {
 		slots:  map[Ref]*slot{},
 		kinds:  map[string]*index{},
 		room:   newRoom(limit),
-		names:  map[string]string{},
+		names:  NewNames(maxNames),
 		opened: openSlots{limit: cmp.Or(cfg.Open, defaultOpen)},
 	}, nil
 }
@@ -284,7 +284,7 @@ func (s *State) result(sl *slot, line *lineage, gen int, c *Change, id ID) verdi
 	v := verdict{outcome: Repeated}
 	for i := range c.Ops {
 		o := &c.Ops[i]
-		g := stepResult{step: s.intern(o.Path), body: o.Register.encoded(), stamp: c.HLC, change: id, refused: refused}
+		g := stepResult{step: s.names.One(o.Path), body: o.Register.encoded(), stamp: c.HLC, change: id, refused: refused}
 		next, outcome := line.gens[gen].withResult(g)
 		line.gens[gen] = next
 		if v.outcome != Took && outcome != Repeated {
@@ -300,7 +300,7 @@ func (s *State) result(sl *slot, line *lineage, gen int, c *Change, id ID) verdi
 func (s *State) slot(ref Ref) *slot {
 	sl := s.slots[ref]
 	if sl == nil {
-		ref = Ref{s.intern(ref.Kind), s.intern(ref.Namespace), strings.Clone(ref.Name)}
+		ref = Ref{s.names.One(ref.Kind), s.names.One(ref.Namespace), strings.Clone(ref.Name)}
 		sl = &slot{ref: ref}
 		s.slots[ref] = sl
 	}
@@ -308,19 +308,8 @@ func (s *State) slot(ref Ref) *slot {
 	return sl
 }
 
-// maxNames bounds the interned strings; there are few, unless somebody is hostile.
+// maxNames bounds the kinds, namespaces and steps of which one copy is kept.
 const maxNames = 4096
-
-func (s *State) intern(name string) string {
-	if known, ok := s.names[name]; ok {
-		return known
-	}
-	name = strings.Clone(name)
-	if len(s.names) < maxNames {
-		s.names[name] = name
-	}
-	return name
-}
 
 // refresh brings up to date what depends on the slot as a whole.
 func (s *State) refresh(sl *slot) {

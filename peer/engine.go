@@ -17,8 +17,8 @@ type engine struct {
 	objects map[crdt.Ref]*tracked
 	lists   map[string][]*lifecycle.Object // sorted by key; nil when out of date
 	queue   []*tracked
-	kinds   map[string]*Kind  // one copy of each, for its objects
-	names   map[string]string // one copy of each
+	kinds   map[string]*Kind // one copy of each, for its objects
+	names   *crdt.Names      // one copy of each
 	wakes   wakeQueue
 	topics  index
 	asked   index                            // machine name -> objects that have the voters asked about it
@@ -100,7 +100,7 @@ type try struct {
 func newEngine(c *Core) *engine {
 	return &engine{
 		c: c, objects: map[crdt.Ref]*tracked{}, lists: map[string][]*lifecycle.Object{},
-		kinds: map[string]*Kind{}, names: map[string]string{}, topics: index{}, asked: index{}, placed: index{}, usage: map[string]lifecycle.Reservation{},
+		kinds: map[string]*Kind{}, names: crdt.NewNames(maxNames), topics: index{}, asked: index{}, placed: index{}, usage: map[string]lifecycle.Reservation{},
 		own: map[string]ownKind{}, reg: register(c.cfg.Kinds, nil, api.Builtin(), nil),
 		children: index{}, moved: map[crdt.Ref][4]string{}, members: map[string]string{}, health: map[string]map[string]Probed{},
 		feed: feed{base: c.cfg.Seed >> 2}, effects: newEffects(), held: newLedger(), entries: entryCounts{}, actions: map[uint64]*action{},
@@ -179,7 +179,7 @@ func (e *engine) refresh(t *tracked) {
 func (e *engine) account(t *tracked) {
 	machine, now := e.placement(t)
 	if machine != t.placed {
-		machine = e.one(machine)
+		machine = e.names.One(machine)
 		e.placed.remove(t.placed, t)
 		e.placed.add(machine, t)
 	}

@@ -25,7 +25,7 @@ func (e *engine) relate(t *tracked) {
 		parent = t.snap().Fields.String(parentObject)
 	}
 	if parent != t.parent {
-		parent = e.one(parent)
+		parent = e.names.One(parent)
 		e.children.remove(t.parent, t)
 		e.children.add(parent, t)
 		t.parent = parent

@@ -3,7 +3,6 @@ package peer
 import (
 	"encoding/binary"
 	"errors"
-	"strings"
 	"time"
 
 	"starling.dev/starling/crdt"
@@ -161,7 +160,7 @@ func (e *engine) believable(n *noted) bool {
 func (e *engine) believe(n *noted) {
 	t := e.track(n.ref)
 	t.life, t.gone, t.unseen = n.life, n.gone, true
-	t.placed, t.reserved, t.parent = e.one(n.placed), n.reserved, e.one(n.parent)
+	t.placed, t.reserved, t.parent = e.names.One(n.placed), n.reserved, e.names.One(n.parent)
 	e.children.add(t.parent, t)
 	e.placed.add(t.placed, t)
 	e.usage[t.placed] = e.usage[t.placed].Add(n.reserved)
@@ -216,19 +215,5 @@ func (e *engine) seen(t *tracked) {
 	}
 }
 
-// maxNames bounds the names of which one copy is kept; there are few, unless somebody is
-// hostile.
+// maxNames bounds the names of machines and parents of which one copy is kept.
 const maxNames = 1 << 16
-
-// one returns the one copy of a name that many objects hold: what was decoded with an
-// object would keep all of it in memory.
-func (e *engine) one(name string) string {
-	if known, ok := e.names[name]; ok {
-		return known
-	}
-	name = strings.Clone(name)
-	if len(e.names) < maxNames {
-		e.names[name] = name
-	}
-	return name
-}
