@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -121,6 +122,35 @@ func TestKilledWriterLosesNothing(t *testing.T) {
 		checkAcked(t, dir, w.acked)
 		if t.Failed() {
 			t.Fatalf("in round %d", round)
+		}
+	}
+}
+
+// TestKilledWhileAFileWasMade opens what a kill leaves between the making of a file's
+// name and its first record, for every kind of file that Badger makes.
+func TestKilledWhileAFileWasMade(t *testing.T) {
+	for _, name := range []string{
+		"00002.mem", "00099.mem", "000002.vlog", "000099.vlog", "000099.sst",
+		"DISCARD", "MANIFEST-REWRITE", "REWRITE-KEYREGISTRY",
+	} {
+		for _, size := range []int{0, 2 << 20} { // Badger sizes its logs before it writes to them
+			t.Run(fmt.Sprintf("%s of %d bytes", name, size), func(t *testing.T) {
+				dir := t.TempDir()
+				s := mustOpen(t, testConfig(dir))
+				fill(t, s, 1, 5)
+				mustClose(t, s)
+				if err := os.WriteFile(filepath.Join(dir, "db", name), make([]byte, size), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				for range 2 { // what is opened must not leave what stops the next start
+					s := mustOpen(t, testConfig(dir))
+					r, all := mustRecover(t, s)
+					if len(all) != 5 || !r.Sound() {
+						t.Errorf("%d batches of 5: %+v", len(all), r)
+					}
+					mustClose(t, s)
+				}
+			})
 		}
 	}
 }

@@ -104,6 +104,9 @@ func (s *Store) openDB() error {
 		return err
 	}
 	s.still.Store(free < normalRoom+tables)
+	if err := dropUnbegun(dir); err != nil {
+		return err
+	}
 	db, err := badger.Open(badgerOptions(dir, s.log, !s.still.Load()))
 	if err != nil {
 		return fmt.Errorf("open database %s: %w", dir, err)

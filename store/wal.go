@@ -27,6 +27,33 @@ type walKeeper struct {
 // and one transaction (15% of that at most) may come on top.
 const walBytes = memTableSize + memTableSize/4
 
+// dropUnbegun removes the logs that a crash left without a byte. Badger makes a log's
+// name first and gives it its size afterwards, and refuses to open a database in which
+// it was stopped between the two. Nothing is lost with such a file: a commit is
+// acknowledged when its log was synced, size included.
+func dropUnbegun(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a new database
+	}
+	if err != nil {
+		return fmt.Errorf("list logs: %w", err)
+	}
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); ext != ".mem" && ext != ".vlog" {
+			continue
+		}
+		info, err := e.Info()
+		if err == nil && info.Size() == 0 {
+			err = os.Remove(filepath.Join(dir, e.Name()))
+		}
+		if err != nil {
+			return fmt.Errorf("remove empty log: %w", err)
+		}
+	}
+	return nil
+}
+
 func newWALKeeper(dir string) (*walKeeper, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
