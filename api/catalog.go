@@ -81,6 +81,11 @@ func (c *Catalog) KindByName(s string) (Kind, bool) {
 
 // Unknown says that there is no such kind, and which may be meant.
 func (c *Catalog) Unknown(kind string) string {
+	if k, ok, instead := c.Counterpart(kind); ok {
+		return fmt.Sprintf("there is no kind %q; here that is a %s (`peer explain %s`)", kind, k.Name, k.Name)
+	} else if instead != "" {
+		return fmt.Sprintf("there is no kind %q: %s", kind, instead)
+	}
 	return fmt.Sprintf("there is no kind %q; the kinds are %s%s", kind, strings.Join(c.Names(), ", "), didYouMean(kind, c.Names()))
 }
 

@@ -18,6 +18,7 @@ var habits = map[string]string{
 	"apiVersion": "there is no such field, and no need for it; leave it out",
 	"metadata":   "there is no such field; write name, namespace and spec.labels themselves",
 	"status":     "loops write the status; leave it out",
+	"services":   "there is no such field; if this is a Compose file, `peer import FILE` says what it means in specs",
 }
 
 // spec turns the flat document into a Spec; its faults go to d.problems.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,7 +40,7 @@ func analyzeCommand(c *cli) *cobra.Command {
 			case a.churn || a.since != "":
 				return errors.New("--churn and --since are for the whole cluster; leave the object out")
 			}
-			return c.analyzeObject(cmd.Context(), args[0], a)
+			return c.analyzeObject(cmd.Context(), args, a)
 		},
 	}
 	cmd.Flags().BoolVar(&a.dot, "dot", false, "draw the steps and what they require, for Graphviz")
@@ -51,9 +52,11 @@ func analyzeCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-func (c *cli) analyzeObject(ctx context.Context, arg string, a analysis) error {
-	name, run, _ := strings.Cut(arg, "@")
-	key, err := c.oneObject(ctx, []string{name})
+func (c *cli) analyzeObject(ctx context.Context, args []string, a analysis) error {
+	args = slices.Clone(args)
+	last, run := &args[len(args)-1], ""
+	*last, run, _ = strings.Cut(*last, "@")
+	key, err := c.oneObject(ctx, args)
 	if err != nil {
 		return err
 	}

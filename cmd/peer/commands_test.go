@@ -155,7 +155,7 @@ func TestRunRefusesWhatItCannotMean(t *testing.T) {
 		"spec.containers.app.ports.http":       {"web", "--image", "x:1", "--port", "http=99999"},
 		"spec.containers.app.resources.memory": {"web", "--image", "x:1", "--memory", "lots"},
 		"spec.restart":                         {"web", "--image", "x:1", "--restart", "sometimes"},
-		"unknown flag: --imgae":                {"web", "--imgae", "x:1"},
+		"has no flag --imgae":                  {"web", "--imgae", "x:1"},
 	} {
 		(&fake{}).run(t, append([]string{"run"}, args...)...).wantErr(t, exitError, want)
 	}
@@ -347,7 +347,7 @@ func TestInviteAndRemove(t *testing.T) {
 	if o.out != "peer join 192.0.2.1:7947 --token T\n" {
 		t.Errorf("the output is %q; scripts want the line alone", o.out)
 	}
-	o.wantErr(t, exitOK, "once, for 30m0s")
+	o.wantErr(t, exitOK, "once, for 30m.")
 	f.run(t, "machine", "remove", "m3", "--reason", "dead").wantOut(t, "machine/m3 removed\n")
 }
 
@@ -375,7 +375,7 @@ func TestCompletion(t *testing.T) {
 	}}
 	socket := f.serve(t)
 	for line, want := range map[string][]string{
-		"status|":            {"machine/m1", "pod/web"},
+		"why|":               {"machine/m1", "pod/web"},
 		"why|w":              {"web"},
 		"get|pod":            {"pods", "pod/web"},
 		"switch|web|s":       {"stopped"},

@@ -59,10 +59,13 @@ func (c *cli) completeObjects(cmd *cobra.Command, args []string, begun string) (
 
 // completeObject completes the first argument only.
 func (c *cli) completeObject(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+	switch len(args) {
+	case 0:
+		return c.completeObjects(cmd, args, begun)
+	case 1:
+		return c.completeNames(cmd, args[0], begun)
 	}
-	return c.completeObjects(cmd, args, begun)
+	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeGet completes a kind or an object.
@@ -104,10 +107,20 @@ func (c *cli) completeSwitch(cmd *cobra.Command, args []string, begun string) ([
 }
 
 func (c *cli) completeMachine(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return c.completeNames(cmd, "Machine", begun)
+}
+
+// completeNames completes the names of a kind's objects, with the namespace of those that
+// have another than the default.
+func (c *cli) completeNames(cmd *cobra.Command, kind, begun string) ([]string, cobra.ShellCompDirective) {
 	var words []string
-	if len(args) == 0 {
-		for _, k := range c.objectNames(cmd, "Machine") {
-			words = append(words, k.GetName())
+	if k, ok := c.kind(contextOf(cmd), kind); ok {
+		for _, key := range c.objectNames(cmd, k.Name) {
+			_, name, _ := strings.Cut(client.KeyOf(key).String(), "/")
+			words = append(words, name)
 		}
 	}
 	return startingWith(begun, words), cobra.ShellCompDirectiveNoFileComp

@@ -41,7 +41,7 @@ func (c *cli) doomed(ctx context.Context, args, files []string) ([]api.Key, erro
 		return nil, errors.New("name an object, or a file with -f: peer delete OBJ... | -f FILE")
 	}
 	var keys []api.Key
-	for _, a := range args {
+	for _, a := range c.withKind(ctx, args) {
 		key, err := c.parseKey(ctx, a)
 		if err != nil {
 			return nil, err

@@ -29,11 +29,11 @@ func editCommand(c *cli) *cobra.Command {
 		Args:              objectArgs(1, 1),
 		ValidArgsFunction: c.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := c.parseKey(cmd.Context(), args[0])
+			key, err := c.oneObject(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
-			e, err := c.newEditing(cmd.Context(), key)
+			e, err := c.newEditing(cmd.Context(), client.KeyOf(key))
 			if err != nil {
 				return err
 			}

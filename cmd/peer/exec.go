@@ -24,7 +24,7 @@ func execCommand(c *cli) *cobra.Command {
 		Args:              execArgs,
 		ValidArgsFunction: c.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if start.Key, err = c.oneObject(cmd.Context(), args); err != nil {
+			if start.Key, err = c.oneObject(cmd.Context(), args[:1]); err != nil {
 				return err
 			}
 			start.Args = args[1:]

@@ -24,7 +24,7 @@ func forwardCommand(c *cli) *cobra.Command {
 		Args:              forwardArgs,
 		ValidArgsFunction: c.completeObject,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := c.oneObject(cmd.Context(), args)
+			key, err := c.oneObject(cmd.Context(), args[:1])
 			if err != nil {
 				return err
 			}

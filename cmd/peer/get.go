@@ -47,6 +47,9 @@ func getCommand(c *cli) *cobra.Command {
 			}
 			defer p.Close()
 			got, err := p.Get(cmd.Context(), req)
+			if client.Is(err, api.NotFound) && len(args) == 1 {
+				got, err = c.getCounterpart(cmd.Context(), p, req, args[0], err)
+			}
 			if err != nil {
 				return err
 			}
@@ -69,28 +72,33 @@ func (c *cli) getRequest(ctx context.Context, args []string, namespace string) (
 	if len(args) == 0 || len(args) == 1 && args[0] == "all" { // what habit types
 		return req, nil
 	}
-	arg := args[0]
-	if kind, ok := c.kind(ctx, arg); ok {
-		if req.Kind = kind.Name; len(args) == 1 {
-			return req, nil
-		}
-		arg += "/" + args[1]
-	} else if len(args) == 2 {
-		all, err := c.catalog(ctx)
-		if err != nil {
-			all = api.Builtin()
-		}
-		return nil, fmt.Errorf("%s", all.Unknown(arg))
-	}
-	key, err := c.parseKey(ctx, arg)
+	key, err := c.someObjects(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	req.Kind, req.Name = key.Kind, key.Name
+	req.Kind, req.Name = key.GetKind(), key.GetName()
 	if namespace == "" {
-		req.Namespace = key.Namespace
+		req.Namespace = key.GetNamespace()
 	}
 	return req, nil
+}
+
+// getCounterpart lists the kind that a word of another system stands for, where no pod is
+// called so.
+func (c *cli) getCounterpart(ctx context.Context, p *client.Client, req *apiv1.GetRequest, word string, none error) (*apiv1.GetResponse, error) {
+	all := c.known(ctx)
+	k, ok, instead := all.Counterpart(word)
+	switch {
+	case ok:
+		req.Kind, req.Name = k.Name, ""
+		if !k.Namespaced {
+			req.Namespace = ""
+		}
+		return p.Get(ctx, req)
+	case instead != "":
+		return nil, errors.New(all.Unknown(word))
+	}
+	return nil, none
 }
 
 func (c *cli) printObjects(got *apiv1.GetResponse, output string, one bool) error {

@@ -16,7 +16,7 @@ import (
 const chunkSize = 256 << 10
 
 func imageCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "image", Short: "The images that the machines hold"}
+	cmd := group(&cobra.Command{Use: "image", Short: "The images that the machines hold"})
 	cmd.AddCommand(imageListCommand(c), imageLoadCommand(c), imageRemoveCommand(c), imagePruneCommand(c))
 	return cmd
 }

@@ -6,11 +6,10 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "starling.dev/starling/api/v1"
-	"starling.dev/starling/client/text"
 )
 
 func inviteCommand(c *cli) *cobra.Command {
-	var ttl time.Duration
+	ttl := time.Hour
 	var note string
 	cmd := &cobra.Command{
 		Use: "invite", Short: "Print the line that joins a machine to the cluster",
@@ -19,6 +18,9 @@ func inviteCommand(c *cli) *cobra.Command {
 		Example: "  peer invite --ttl 30m",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := (duration{&ttl}).atMost("--ttl", 0); err != nil {
+				return err
+			}
 			p, err := c.dial()
 			if err != nil {
 				return err
@@ -29,12 +31,11 @@ func inviteCommand(c *cli) *cobra.Command {
 				return err
 			}
 			c.print(got.GetJoinLine() + "\n")
-			left := time.UnixMilli(got.GetExpiresMs()).Sub(c.now())
-			c.say("Type it on the new machine, as root. It works once, for %s.", text.Took(left.Round(time.Second)))
+			c.say("Type it on the new machine, as root. It works once, for %s.", duration{&ttl})
 			return nil
 		},
 	}
-	cmd.Flags().DurationVar(&ttl, "ttl", time.Hour, "how long the line works")
+	cmd.Flags().Var(duration{&ttl}, "ttl", "how long the line works")
 	cmd.Flags().StringVarP(&note, "message", "m", "", "a note for the history")
 	return cmd
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"starling.dev/starling/api"
 	apiv1 "starling.dev/starling/api/v1"
@@ -22,6 +23,14 @@ func (c *cli) catalog(ctx context.Context) (*api.Catalog, error) {
 	return c.kinds, err
 }
 
+// known is the catalog, or where there is no peer to ask, that of the built-in kinds.
+func (c *cli) known(ctx context.Context) *api.Catalog {
+	if all, err := c.catalog(ctx); err == nil {
+		return all
+	}
+	return api.Builtin()
+}
+
 // kind finds a kind by its name or plural.
 func (c *cli) kind(ctx context.Context, word string) (api.Kind, bool) {
 	if k, ok := api.KindByName(word); ok || api.OwnKind(word) == "" {
@@ -34,15 +43,19 @@ func (c *cli) kind(ctx context.Context, word string) (api.Kind, bool) {
 	return all.KindByName(word)
 }
 
-// parseKey reads the key of an object of any kind.
+// parseKey reads the key of an object of any kind. Words of other systems for our kinds do.
 func (c *cli) parseKey(ctx context.Context, s string) (api.Key, error) {
 	key, err := api.ParseKey(s)
 	if err == nil {
 		return key, nil
 	}
-	all, fault := c.catalog(ctx)
-	if fault != nil {
-		return api.Key{}, err
+	all := c.known(ctx)
+	word, rest, _ := strings.Cut(s, "/")
+	if _, known := all.KindByName(word); known {
+		return all.ParseKey(s)
+	}
+	if k, ok, _ := all.Counterpart(word); ok {
+		return all.ParseKey(k.Name + "/" + rest)
 	}
 	return all.ParseKey(s)
 }

@@ -42,7 +42,7 @@ func (f *labFlags) open(c *cobra.Command) (*lab.Lab, error) {
 // labCommand groups what is done with a cluster on this computer.
 func labCommand() *cobra.Command {
 	f := &labFlags{}
-	c := &cobra.Command{Use: "lab", Short: "Run a cluster of several machines on this computer"}
+	c := group(&cobra.Command{Use: "lab", Short: "Run a cluster of several machines on this computer"})
 	c.PersistentFlags().StringVar(&f.name, "name", client.DefaultLab, "name of the lab")
 	c.AddCommand(f.up(), f.down(), f.status(), f.exec(), f.kill(), f.start(), f.partition(), f.heal(), f.loss(), f.log())
 	return c

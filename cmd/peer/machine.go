@@ -13,7 +13,7 @@ import (
 )
 
 func machineCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "machine", Short: "The machines of the cluster"}
+	cmd := group(&cobra.Command{Use: "machine", Short: "The machines of the cluster"})
 	cmd.AddCommand(machineListCommand(c), machineDrainCommand(c), machineResumeCommand(c), machineLabelCommand(c), machineTunnelCommand(c), machineRemoveCommand(c))
 	return cmd
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -27,7 +28,7 @@ func rollCommand(c *cli) *cobra.Command {
 		},
 		ValidArgsFunction: c.completeRoll,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := rollKey(args[0])
+			key, err := c.rollKey(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -47,11 +48,11 @@ func rollCommand(c *cli) *cobra.Command {
 }
 
 // rollKey reads the deployment's name; a lone name is a deployment here, and no pod.
-func rollKey(s string) (*apiv1.Key, error) {
+func (c *cli) rollKey(ctx context.Context, s string) (*apiv1.Key, error) {
 	if !strings.Contains(s, "/") {
 		s = "pinneddeployment/" + s
 	}
-	key, err := api.ParseKey(s)
+	key, err := c.parseKey(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (c *cli) canAbort(cmd *cobra.Command, key *apiv1.Key) error {
 // completeRoll completes a deployment, then how far it can roll.
 func (c *cli) completeRoll(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(args) != 1 {
-		return c.completeObject(cmd, args, begun)
+		return c.completeNames(cmd, "PinnedDeployment", begun)
 	}
 	return startingWith(begun, []string{"0%", "10%", "50%", "100%", "abort", "pause"}), cobra.ShellCompDirectiveNoFileComp
 }

@@ -22,17 +22,19 @@ func rootCommand(c *cli) *cobra.Command {
 	root.SetOut(c.out)
 	root.SetErr(c.errs)
 	c.addFlags(root)
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
 		runCommand(c), applyCommand(c), planCommand(c), editCommand(c), deleteCommand(c),
 		restartCommand(c), switchCommand(c), rollbackCommand(c), rollCommand(c),
 		getCommand(c), statusCommand(c), whyCommand(c), historyCommand(c), eventsCommand(c), analyzeCommand(c), metricsCommand(c), explainCommand(c), verifyCommand(c),
 		logsCommand(c), execCommand(c), forwardCommand(c), waitCommand(c),
 		machineCommand(c), inviteCommand(c), imageCommand(c), copyCommand(c), importCommand(c), topCommand(c), doctorCommand(c), debugCommand(c),
-		alias(statusCommand(c), "describe [OBJ]"), alias(planCommand(c), "diff"),
 		here(upCommand()), here(joinCommand()), here(installCommand()), here(leaveCommand()), labCommand(), simCommand(c),
 		loggerCommand(oci.RunLogger), guardCommand(oci.RunGuard), demoImageCommand(),
 		exitCodesTopic(),
 	)
+	root.AddCommand(habitCommands(c)...)
 	return root
 }
 

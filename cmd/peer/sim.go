@@ -36,7 +36,8 @@ func simCommand(c *cli) *cobra.Command {
 	flags.Uint64Var(&cfg.Seed, "seed", 1, "decides everything that happens")
 	flags.Uint64Var(&seeds, "seeds", 1, "how many seeds to run, from --seed on")
 	flags.IntVar(&cfg.Peers, "peers", 5, "how many machines there are at first")
-	flags.DurationVar(&cfg.Duration, "for", time.Minute, "how long faults last, in virtual time")
+	cfg.Duration = time.Minute
+	flags.Var(duration{&cfg.Duration}, "for", "how long faults last, in virtual time")
 	flags.BoolVar(&cfg.Calm, "calm", false, "leave faults out")
 	flags.BoolVar(&trace, "trace", false, "print what happens")
 	return cmd

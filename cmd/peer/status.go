@@ -15,15 +15,15 @@ func statusCommand(c *cli) *cobra.Command {
 	var net bool
 	var output string
 	cmd := &cobra.Command{
-		Use: "status [OBJ]", Short: "What is happening now",
+		Use: "status [KIND|OBJ]", Short: "What is happening now",
 		Long: "Tell where each step of an object stands: what it waits for, since when, how long it worked, and which\n" +
-			"fields people disagree about; of a pod also what its containers wrote last. Without an object, a line for each. The exit code tells where the object, or the worst of all, stands\n" +
+			"fields people disagree about; of a pod also what its containers wrote last. Without an object, or with a kind, a line for each. The exit code tells where the object, or the worst of all, stands\n" +
 			"(peer help exit-codes).",
-		Example:           "  peer status\n  peer status web\n  peer status machine/m1 --net",
+		Example:           "  peer status\n  peer status pods\n  peer status web\n  peer status machine/m1 --net",
 		Args:              objectArgs(0, 1),
-		ValidArgsFunction: c.completeObject,
+		ValidArgsFunction: c.completeGet,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := c.anyObject(cmd.Context(), args)
+			key, err := c.someObjects(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -36,7 +36,7 @@ func statusCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := c.printStatus(got, output, len(args) > 0); err != nil {
+			if err := c.printStatus(got, output, key.GetName() != ""); err != nil {
 				return err
 			}
 			var verdicts []string

@@ -74,9 +74,5 @@ func (c *cli) targetsOf(ctx context.Context, kind string) []string {
 }
 
 func (c *cli) fieldOf(ctx context.Context, kind, path string) (api.Field, bool) {
-	all, err := c.catalog(ctx)
-	if err != nil {
-		all = api.Builtin()
-	}
-	return all.FieldOf(kind, path)
+	return c.known(ctx).FieldOf(kind, path)
 }

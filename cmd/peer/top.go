@@ -21,6 +21,9 @@ func topCommand(c *cli) *cobra.Command {
 			if err := oneOf("--sort", order, "cpu", "memory"); err != nil {
 				return err
 			}
+			if err := (duration{&window}).atMost("--for", time.Minute); err != nil {
+				return err
+			}
 			p, err := c.dial()
 			if err != nil {
 				return err
@@ -40,6 +43,6 @@ func topCommand(c *cli) *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml")
 	cmd.Flags().StringVar(&order, "sort", "cpu", "what to sort by: cpu or memory")
-	cmd.Flags().DurationVar(&window, "for", window, "how long to measure, at most a minute")
+	cmd.Flags().Var(duration{&window}, "for", "how long to measure, at most a minute")
 	return cmd
 }

@@ -16,7 +16,7 @@ import (
 
 func waitCommand(c *cli) *cobra.Command {
 	var condition string
-	var timeout time.Duration
+	timeout := time.Minute
 	cmd := &cobra.Command{
 		Use: "wait OBJ... --for STATE", Short: "Wait until objects are ready, or gone",
 		Long: "Wait until objects are converged, deleted, at a target (ready, running, stopped, drained), or past a step of\n" +
@@ -28,7 +28,7 @@ func waitCommand(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			for _, a := range args {
+			for _, a := range c.withKind(ctx, args) {
 				key, err := c.oneObject(cmd.Context(), []string{a})
 				if err != nil {
 					return err
@@ -41,7 +41,7 @@ func waitCommand(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&condition, "for", "ready", "converged, deleted, a target, or a step")
-	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait at most")
+	cmd.Flags().Var(duration{&timeout}, "timeout", "how long to wait at most")
 	return cmd
 }
 
@@ -115,7 +115,7 @@ func (c *cli) waited(parent, ctx context.Context, key *apiv1.Key, condition stri
 	if ctx.Err() == nil || parent.Err() != nil {
 		return err
 	}
-	late := &exitStatus{code: exitTimedOut, err: fmt.Errorf("%s is not %s after %s", client.KeyOf(key), condition, timeout)}
+	late := &exitStatus{code: exitTimedOut, err: fmt.Errorf("%s is not %s after %s", client.KeyOf(key), condition, api.FormatDuration(timeout))}
 	ask, cancel := context.WithTimeout(parent, 5*time.Second)
 	defer cancel()
 	why, err := c.why(ask, key)
