@@ -69,9 +69,6 @@ func (s *Store) persist(p *plan) error {
 	if err := s.apply(p); err != nil {
 		return fmt.Errorf("write database: %w", err)
 	}
-	if err := s.wal.follow(); err != nil {
-		return err
-	}
 	s.wal.used += int64(p.size())
 	if err := s.highWater.write(p.next.mark); err != nil {
 		return err

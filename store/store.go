@@ -112,6 +112,10 @@ func (s *Store) openDB() error {
 		return fmt.Errorf("open database %s: %w", dir, err)
 	}
 	s.db = db
+	// The head of the value log, which stays empty, is synced here once for all.
+	if err := db.Sync(); err != nil {
+		return fmt.Errorf("sync database %s: %w", dir, err)
+	}
 	s.wal, err = newWALKeeper(dir)
 	return err
 }
@@ -119,7 +123,7 @@ func (s *Store) openDB() error {
 // reopenDB closes the database and opens it as the disk's room permits now. The
 // caller holds gate and mu, or is the only one.
 func (s *Store) reopenDB() error {
-	if err := s.db.Close(); err != nil {
+	if err := errors.Join(s.wal.close(), s.db.Close()); err != nil {
 		return fmt.Errorf("close database to open it again: %w", err)
 	}
 	return s.openDB()
@@ -229,7 +233,7 @@ func (s *Store) Close() error {
 		if err := s.space.prepareClose(s.memtable()); err != nil {
 			return fmt.Errorf("close database: %w", err)
 		}
-		errs = append(errs, s.db.Close())
+		errs = append(errs, s.wal.close(), s.db.Close())
 		s.space.afterClose()
 	}
 	if s.highWater != nil {

@@ -130,7 +130,10 @@ func (s *Store) update(writes []write) error {
 			return fmt.Errorf("collect transaction: %w", err)
 		}
 	}
-	return txn.Commit()
+	if err := txn.Commit(); err != nil {
+		return err
+	}
+	return s.wal.sync()
 }
 
 // rollBack undoes a large commit that did not come to its end, last part first.

@@ -12,15 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// walKeeper follows Badger's write-ahead logs. Badger makes each as a sparse file
-// that it writes through a memory map, and does not sync its name. So the keeper
-// allocates the blocks of a new log ahead of their use (a full disk would otherwise
-// end the process with SIGBUS) and syncs the directory before a commit that began a
-// new log is acknowledged.
+// walKeeper follows Badger's write-ahead logs, and syncs them. Badger makes each as a
+// sparse file that it writes through a memory map, and does not sync its name. So the
+// keeper allocates the blocks of a new log ahead of their use (a full disk would
+// otherwise end the process with SIGBUS) and syncs the directory before a commit that
+// began a new log is acknowledged.
+//
+// Left to itself Badger would sync the value log with each commit, too, which holds
+// nothing here.
 type walKeeper struct {
 	dir  string
-	next int   // the number that the next log will get
-	used int64 // at least what was written to the newest log
+	log  *os.File // the newest, nil before there is one
+	next int      // the number that the next log will get
+	used int64    // at least what was written to the newest log
 }
 
 // walBytes is as far as Badger can write into one log: it is full at memTableSize,
@@ -69,12 +73,31 @@ func newWALKeeper(dir string) (*walKeeper, error) {
 	return k, k.follow()
 }
 
+// sync makes durable what the last transaction wrote: all of it is in the newest log,
+// since Badger begins another only before a transaction.
+func (k *walKeeper) sync() error {
+	if err := k.follow(); err != nil {
+		return err
+	}
+	if err := unix.Fdatasync(int(k.log.Fd())); err != nil {
+		return fmt.Errorf("sync write-ahead log: %w", err)
+	}
+	return nil
+}
+
+func (k *walKeeper) close() error {
+	if k == nil || k.log == nil {
+		return nil
+	}
+	return k.log.Close()
+}
+
 // follow prepares the logs that began since it was last called. It costs one failed
 // stat when there are none.
 func (k *walKeeper) follow() error {
 	began := false
 	for {
-		err := k.preallocate(filepath.Join(k.dir, fmt.Sprintf("%05d.mem", k.next)))
+		err := k.open(filepath.Join(k.dir, fmt.Sprintf("%05d.mem", k.next)))
 		if errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -91,14 +114,16 @@ func (k *walKeeper) follow() error {
 	return syncDir(k.dir)
 }
 
-func (k *walKeeper) preallocate(path string) error {
+// open opens a log in the place of the one before, and allocates its blocks.
+func (k *walKeeper) open(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
-	err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, walBytes)
-	if errors.Is(err, unix.EOPNOTSUPP) || isFull(err) {
-		err = nil // the check before each commit has to do alone
+	err = k.close()
+	k.log = f
+	if full := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, walBytes); !errors.Is(full, unix.EOPNOTSUPP) && !isFull(full) {
+		err = errors.Join(err, full) // else the check before each commit has to do alone
 	}
-	return errors.Join(err, f.Close())
+	return err
 }
