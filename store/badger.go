@@ -15,7 +15,7 @@ import (
 func badgerOptions(dir string, logger *slog.Logger, compact bool) badger.Options {
 	o := badger.DefaultOptions(dir)
 	o.Logger = badgerLogger{logger}
-	o.SyncWrites = false // see walKeeper.sync
+	o.SyncWrites = false      // see walKeeper.sync
 	o.DetectConflicts = false // there is one writer
 	o.MetricsEnabled = false
 	o.NumGoroutines = 2

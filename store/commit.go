@@ -66,11 +66,14 @@ func (s *Store) fail(err error) error {
 
 // persist keeps the order that the package's documentation promises.
 func (s *Store) persist(p *plan) error {
+	if err := s.highWater.settle(); err != nil {
+		return err
+	}
 	if err := s.apply(p); err != nil {
 		return fmt.Errorf("write database: %w", err)
 	}
 	s.wal.used += int64(p.size())
-	if err := s.highWater.write(p.next.mark); err != nil {
+	if err := s.highWater.begin(p.next.mark); err != nil {
 		return err
 	}
 	s.last = p.next

@@ -16,14 +16,18 @@
 // survives a crash and a loss of power; when it does not return, or the machine
 // stops on the way, [Store.Recover] finds all of it or nothing. The order is
 //
-//  1. the database's transaction, synced;
-//  2. the high-water file, synced;
-//  3. the return, after which the turn's effects may leave.
+//  1. the high-water file that the commit before it has written, synced;
+//  2. the database's transaction, synced;
+//  3. the high-water file, written;
+//  4. the return, after which the turn's effects may leave, and beside which the file is
+//     synced.
 //
 // Invariant: the number in the high-water file is never above the number of a commit
-// that the database made durable. So a database that is behind the file has lost
-// its tail (Badger opens silently after cutting off a torn or rotten record), and
-// a database that is ahead by one only crashed between the two steps.
+// that the database made durable, and on the disk never more than one below it. So a
+// database that is behind the file has lost its tail (Badger opens silently after
+// cutting off a torn or rotten record), and a database that is ahead by one only crashed
+// before the file was synced. What could tear a commit's record, which is the next
+// one's, is written only once the file says durably that it was there.
 //
 // A commit that is too large for one transaction is written in parts. Each part
 // carries, in its own transaction, an undo record that says what its keys held

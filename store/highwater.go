@@ -33,6 +33,8 @@ const (
 // file never changes its size, so that writing it can't meet a full disk.
 type highWater struct {
 	file *os.File
+	// under receives the result of the sync that is under way; nil for none.
+	under chan error
 }
 
 // openHighWater opens the file, or makes it. found is the newest mark in a
@@ -51,10 +53,10 @@ func openHighWater(path string) (h *highWater, found mark, missing bool, err err
 	slots := make([]byte, 2*slotSize)
 	if _, err := f.ReadAt(slots, 0); err != nil {
 		// A file that was cut short has no sound slot; it is whole again after two writes.
-		return &highWater{f}, mark{}, true, f.Truncate(2 * slotSize)
+		return &highWater{file: f}, mark{}, true, f.Truncate(2 * slotSize)
 	}
 	found, sound := newestMark(slots)
-	return &highWater{f}, found, missing || !sound, nil
+	return &highWater{file: f}, found, missing || !sound, nil
 }
 
 func freshSlots() []byte {
@@ -75,16 +77,41 @@ func newestMark(slots []byte) (newest mark, sound bool) {
 
 // write makes m durable in the slot that does not hold the mark before it.
 func (h *highWater) write(m mark) error {
+	return errors.Join(h.begin(m), h.settle())
+}
+
+// begin writes m and returns while it is made durable: [highWater.settle] waits for that.
+func (h *highWater) begin(m mark) error {
+	if err := h.settle(); err != nil {
+		return err
+	}
 	if _, err := h.file.WriteAt(m.marshal(), int64(m.commit%2)*slotSize); err != nil {
 		return fmt.Errorf("write high-water file: %w", err)
 	}
+	under := make(chan error, 1) // one result, which waits for who settles
+	h.under = under
+	go func() { under <- h.sync() }()
+	return nil
+}
+
+func (h *highWater) sync() error {
 	if err := unix.Fdatasync(int(h.file.Fd())); err != nil {
 		return fmt.Errorf("sync high-water file: %w", err)
 	}
 	return nil
 }
 
-func (h *highWater) close() error { return h.file.Close() }
+// settle waits until what was begun is durable.
+func (h *highWater) settle() error {
+	if h.under == nil {
+		return nil
+	}
+	err := <-h.under
+	h.under = nil
+	return err
+}
+
+func (h *highWater) close() error { return errors.Join(h.settle(), h.file.Close()) }
 
 func (m mark) marshal() []byte {
 	b := make([]byte, 0, markLen)

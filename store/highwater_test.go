@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -146,6 +147,9 @@ func TestDatabaseAheadByTheCommitThatCrashed(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	s := mustOpen(t, cfg)
 	fill(t, s, 1, 3)
+	if err := s.highWater.settle(); err != nil {
+		t.Fatal(err)
+	}
 	s.highWater.file.Close() // the crash comes between the database and the file
 	a := storetest.Actor(1)
 	if err := s.Commit(crdt.Commit{Batches: []crdt.Batch{storetest.Batch(a, 4, 1, 10)}, HighWater: storetest.Own(a, 4)}); err == nil {
@@ -156,5 +160,30 @@ func TestDatabaseAheadByTheCommitThatCrashed(t *testing.T) {
 	r, all := mustRecover(t, s)
 	if !r.Sound() || len(all) != 4 || r.Own != storetest.Own(a, 4) {
 		t.Fatalf("%v, %d batches", r, len(all))
+	}
+}
+
+// TestNothingIsWrittenWhileTheFileIsBehind: a commit begins once the file says durably
+// that the one before it was there, or not at all.
+func TestNothingIsWrittenWhileTheFileIsBehind(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	s := mustOpen(t, cfg)
+	fill(t, s, 1, 3)
+	if err := s.highWater.settle(); err != nil {
+		t.Fatal(err)
+	}
+	failed := errors.New("the sync failed")
+	under := make(chan error, 1) // its one result
+	under <- failed
+	s.highWater.under = under
+	for range 2 {
+		if err := s.Commit(one(4)); !errors.Is(err, ErrBroken) || !errors.Is(err, failed) {
+			t.Fatalf("commit after a sync that failed: %v", err)
+		}
+	}
+	_ = s.Close()
+	s = mustOpen(t, cfg)
+	if r, all := mustRecover(t, s); !r.Sound() || len(all) != 3 {
+		t.Fatalf("%+v, %d batches", r, len(all))
 	}
 }
