@@ -118,6 +118,8 @@ func (f *Field) mismatch(raw string) error {
 		text += "; write [" + raw + "]"
 	case f.Type == TypeStrings && sort == "a list":
 		text += quoteItem(raw)
+	case f.Type != TypeStrings && (sort == "a map" || sort == "a list"):
+		text += ". " + f.Doc // which says how it is written
 	case f.Type == TypeBool:
 		text += "; write true or false"
 	case (f.Type == TypeInt || f.Type == TypePort) && sort == "a string":

@@ -29,6 +29,8 @@ var pinnedKind = Kind{
 	Groups: slices.Concat(pinnedGroups, templateGroups(TemplateNext), templateGroups(TemplatePrevious)),
 	Steps:  []Step{{"pods", LoopPinned}},
 
+	Columns: []string{"status.ready", "status.replicas", "status.next"},
+
 	Children: "Pod",
 	Parent:   LoopPinned,
 }

@@ -4,6 +4,7 @@ import "net/netip"
 
 var poolKind = Kind{
 	Name: "Pool", Plural: "pools",
+	Columns: []string{"spec.prefixes"},
 	Doc: "A Pool is a set of free addresses of the machines' LAN, IPv6 and IPv4, from which services have theirs for clients outside of the cluster. " +
 		"One machine at a time answers for each address; when it is lost, another does within seconds.",
 	Fields: []Field{

@@ -17,6 +17,7 @@ const (
 
 var serviceKind = Kind{
 	Name: "Service", Plural: "services", Namespaced: true,
+	Columns: []string{"status.address", "status.external"},
 	Doc: "A Service is one name for the ready pods of its namespace that have certain labels: NAME.NAMESPACE.svc.cluster. " +
 		"With an address it is also one stable IPv6 address whose connections every machine spreads over those pods.",
 	Fields: []Field{

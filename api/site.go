@@ -18,6 +18,7 @@ const (
 
 var siteKind = Kind{
 	Name: "Site", Plural: "sites", Namespaced: true,
+	Columns: []string{"spec.hosts"},
 	Doc: "A Site takes HTTP and HTTPS requests, by host and path, to the pods of services. Every machine serves it, at ports 80 and 443 " +
 		"and over IPv6 and IPv4, so that the names of its hosts may lead to any of them.",
 	Fields: []Field{

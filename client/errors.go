@@ -26,6 +26,9 @@ func (e *NoPeerError) Error() string {
 	case errors.Is(e.Err, fs.ErrPermission):
 		return fmt.Sprintf("the socket %s may only be used by root; run this with sudo", e.Socket)
 	case errors.Is(e.Err, fs.ErrNotExist), errors.Is(e.Err, syscall.ECONNREFUSED):
+		if lab, machine, ok := labOf(e.Socket); ok {
+			return fmt.Sprintf("machine %s of lab %s does not run; `peer lab status --name %s` tells which do", machine, lab, lab)
+		}
 		return fmt.Sprintf("no peer is running at %s; start one with `peer up`, or name another with --socket or --lab", e.Socket)
 	}
 	return fmt.Sprintf("connect to the peer at %s: %v", e.Socket, e.Err)

@@ -55,6 +55,14 @@ func labPath(machine string) (string, error) {
 	return LabSocket(lab, n), nil
 }
 
+// labOf is the lab, and the number of its machine, that a socket is of.
+func labOf(socket string) (lab, machine string, ok bool) {
+	rest, below := strings.CutPrefix(socket, LabDir+"/")
+	rest, peer := strings.CutSuffix(rest, "/peer.sock")
+	lab, machine, two := strings.Cut(rest, "/")
+	return lab, machine, below && peer && two
+}
+
 // LabSocket is the socket of one machine of a lab. Machines count from 1.
 func LabSocket(lab string, machine int) string {
 	return filepath.Join(LabDir, lab, strconv.Itoa(machine), "peer.sock")

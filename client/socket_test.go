@@ -1,9 +1,23 @@
 package client
 
 import (
+	"io/fs"
 	"strings"
 	"testing"
 )
+
+// Where no peer runs on a machine of a lab, the lab is what to look at.
+func TestNoPeerInALab(t *testing.T) {
+	for socket, want := range map[string]string{
+		LabSocket("mine", 9): "machine 9 of lab mine does not run; `peer lab status --name mine`",
+		"/run/peer.sock":     "no peer is running at /run/peer.sock; start one",
+	} {
+		err := &NoPeerError{Socket: socket, Err: fs.ErrNotExist}
+		if got := err.Error(); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", socket, got, want)
+		}
+	}
+}
 
 func TestSelection(t *testing.T) {
 	for _, c := range []struct {

@@ -41,6 +41,13 @@ func TestFilesAreCopiedInAndOut(t *testing.T) {
 	c.must(t, pod.machine(t), "cp", "files:/site/renamed", dir)
 	same("renamed", "hello")
 
+	// An archive goes through pipes.
+	if tidy := c.ask(t, far, c.must(t, far, "cp", "files:/site/index", "-"), "cp", "-", "files:/site/piped"); tidy.code != 0 {
+		t.Errorf("an archive from the standard input: %+v", tidy)
+	}
+	c.must(t, far, "cp", "files:/site/piped", dir)
+	same("piped", "hello")
+
 	// A link of the container's that leads to its root leads nowhere else.
 	if err := os.Symlink("/", filepath.Join(dir, "root")); err != nil {
 		t.Fatal(err)

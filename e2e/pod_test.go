@@ -67,7 +67,12 @@ func TestContainersOfAPodShareItsAddress(t *testing.T) {
 	if got := c.must(t, 2, "exec", "pair", "-c", "app", "--", "/bin/hello", "--get", "http://[::1]:8081/"); got != "psst from pair\n" {
 		t.Errorf("app asked its helper and got %q", got)
 	}
-	refuses(t, c.ask(t, 2, "", "exec", "pair", "--", "/bin/hello"), "pod/pair has several containers; name one with -c", "app", "helper")
+	refuses(t, c.ask(t, 2, "", "exec", "pair", "--", "/bin/hello"), "pod/pair has several containers; name one with -c: app, helper")
+	for _, line := range []string{"logs machine/m1", "exec machine/m1 -- ls", "restart machine/m1", "cp machine/m1:/x ."} {
+		refuses(t, c.ask(t, 2, "", strings.Fields(line)...), "machine/m1 is no pod, and only pods have containers")
+	}
+	refuses(t, c.ask(t, 2, "", "rollback", "pair", "--to", "9"), "there is no rev 9; the latest is 1; `peer history pod/pair` lists the revs")
+	refuses(t, c.ask(t, 2, "", "get", "pair", "--at", "yesterday"), `"yesterday" is no rev`)
 	refuses(t, c.ask(t, 2, "", "logs", "pair", "-c", "nobody"), "no container", "nobody")
 }
 

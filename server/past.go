@@ -74,7 +74,7 @@ func revsAt(key api.Key, o *crdt.Object, when string) (revs []crdt.ID, fault *ap
 	if t, err := time.Parse(time.RFC3339, when); err == nil {
 		revs = o.HeadsAt(afterTime(t))
 	} else if revs, err = o.ParseRev(when); err != nil {
-		return nil, api.Errorf(api.AmbiguousRev, "%s: %w", key, err)
+		return nil, revFault(key, o, when, err)
 	}
 	if len(revs) == 0 {
 		return nil, api.Errorf(api.NotFound, "%s did not exist at %s", key, when)

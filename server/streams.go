@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -33,6 +34,9 @@ func (s *Server) locate(ctx context.Context, key api.Key, container string) (pla
 		seen, ok := c.See(key)
 		if !ok {
 			return noSuch(c, key)
+		}
+		if key.Kind != "Pod" {
+			return api.Errorf(api.Invalid, "%s is no pod, and only pods have containers; list them with `peer get pods -o wide`", key)
 		}
 		p.id = seen.Object.ID
 		if machine = machineOf(seen); machine == "" {
@@ -65,9 +69,9 @@ func chooseContainer(key api.Key, name string, have []string) (string, *api.Erro
 		}
 	}
 	if name == "" {
-		return "", api.Errorf(api.NotFound, "%s has several containers; name one with -c: %v", key, have)
+		return "", api.Errorf(api.NotFound, "%s has several containers; name one with -c: %s", key, strings.Join(have, ", "))
 	}
-	return "", api.Errorf(api.NotFound, "%s has no container %q; it has %v", key, name, have)
+	return "", api.Errorf(api.NotFound, "%s has no container %q; it has %s", key, name, strings.Join(have, ", "))
 }
 
 // elsewhere returns a client for another machine's API, nil for this one's.

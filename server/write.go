@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"starling.dev/starling/api"
@@ -219,7 +220,7 @@ func undoOne(c *peer.Core, key api.Key, to string) (peer.Edit, string, *api.Erro
 	if to != "" {
 		var err error
 		if revs, err = o.ParseRev(to); err != nil {
-			return peer.Edit{}, "", api.Errorf(api.AmbiguousRev, "%s: %w", key, err)
+			return peer.Edit{}, "", revFault(key, o, to, err)
 		}
 	} else if fault != nil {
 		return peer.Edit{}, "", fault
@@ -229,6 +230,21 @@ func undoOne(c *peer.Core, key api.Key, to string) (peer.Edit, string, *api.Erro
 		return peer.Edit{}, "", api.Errorf(api.NotFound, "%s: %w", key, err)
 	}
 	return peer.Edit{Kind: peer.EditApply, Key: key, Fields: spec}, o.RevName(revs[0]), nil
+}
+
+// revFault is what is wrong with the name of a rev. Only one that several have is ambiguous.
+func revFault(key api.Key, o *crdt.Object, name string, err error) *api.Error {
+	digits, _, _ := strings.Cut(name, ".")
+	number, fault := strconv.ParseUint(digits, 10, 64)
+	if fault != nil {
+		return api.Errorf(api.Invalid, "%s: %w", key, err)
+	}
+	for _, r := range o.Revs() {
+		if r.IsRev && r.Number == number {
+			return api.Errorf(api.AmbiguousRev, "%s: %w", key, err)
+		}
+	}
+	return api.Errorf(api.NotFound, "%s: %w; `peer history %s` lists the revs", key, err, key)
 }
 
 // revBefore is the rev that the current one was made from. Of a deleted object it is

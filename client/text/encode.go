@@ -100,7 +100,12 @@ func marshal(v any) (string, error) {
 
 // MessageJSON writes an answer as it is on the wire, in the mapping of protocol buffers
 // to JSON. The spaces, which that mapping varies on purpose, are made regular.
+// Objects in a status are written as `peer get` writes them, so that nobody has to learn
+// two forms.
 func MessageJSON(m proto.Message) (string, error) {
+	if st, ok := m.(*apiv1.StatusResponse); ok {
+		return statusJSON(st)
+	}
 	raw, err := protojson.Marshal(m)
 	if err != nil {
 		return "", fmt.Errorf("write JSON: %w", err)
@@ -110,6 +115,40 @@ func MessageJSON(m proto.Message) (string, error) {
 		return "", fmt.Errorf("write JSON: %w", err)
 	}
 	return b.String() + "\n", nil
+}
+
+func statusJSON(m *apiv1.StatusResponse) (string, error) {
+	rest := proto.CloneOf(m)
+	rest.Objects = nil
+	out, err := messageTree(rest)
+	if err != nil {
+		return "", err
+	}
+	states := []map[string]any{}
+	for _, o := range m.GetObjects() {
+		state := proto.CloneOf(o)
+		state.Object = nil
+		tree, err := messageTree(state)
+		if err != nil {
+			return "", err
+		}
+		tree["object"] = objectTree(o.GetObject())
+		states = append(states, tree)
+	}
+	out["objects"] = states
+	return marshal(out)
+}
+
+func messageTree(m proto.Message) (map[string]any, error) {
+	raw, err := protojson.Marshal(m)
+	tree := map[string]any{}
+	if err == nil {
+		err = json.Unmarshal(raw, &tree)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write JSON: %w", err)
+	}
+	return tree, nil
 }
 
 // MessageYAML writes an answer as MessageJSON does, in YAML.

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,16 +85,13 @@ func (s Style) kindColumns(kind string) []column {
 			{"KERNEL", true, statusCell("status.kernel")},
 		}
 	}
-	return s.ownColumns(kind)
+	return s.tableColumns(kind)
 }
 
-// ownColumns are those that a kind of people's own asks for, each called by the last part
-// of its path.
-func (s Style) ownColumns(kind string) []column {
-	if s.Kinds == nil {
-		return nil
-	}
-	k, _ := s.Kinds.KindByName(kind)
+// tableColumns are those that the kind's table asks for, each called by the last part of
+// its path.
+func (s Style) tableColumns(kind string) []column {
+	k, _ := s.kinds().KindByName(kind)
 	var columns []column
 	for _, path := range k.Columns {
 		segments, err := api.Split(path)
@@ -107,14 +105,22 @@ func (s Style) ownColumns(kind string) []column {
 	return columns
 }
 
+func (s Style) kinds() *api.Catalog {
+	if s.Kinds == nil {
+		return api.Builtin()
+	}
+	return s.Kinds
+}
+
 // cell shows one field, with its default where nothing was written.
 func (s Style) cell(kind, path string, o *apiv1.Object) string {
-	all := s.Kinds.Effective(kind, o.GetFields())
+	all := s.kinds().Effective(kind, o.GetFields())
 	raw, ok := all[path]
 	if !ok {
 		raw = o.GetStatus()[path]
 	}
-	if text := (api.Fields{"": raw}).String(""); text != "" {
+	value := api.Fields{"": raw}
+	if text := cmp.Or(value.String(""), strings.Join(value.Strings(""), ",")); text != "" {
 		return text
 	}
 	return raw

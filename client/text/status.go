@@ -26,7 +26,7 @@ func (s Style) Overview(list []*apiv1.ObjectState) string {
 			orNone(machineOf(o.GetObject())), s.now(o),
 		})
 	}
-	return table(rows) + "\n" + summary(len(list), counts)
+	return s.fit(table(rows)) + "\n" + summary(len(list), counts)
 }
 
 func summary(n int, counts map[string]int) string {

@@ -14,6 +14,8 @@ type Style struct {
 	Now time.Time
 	// Color allows escape sequences; only for terminals.
 	Color bool
+	// Width is how many columns the terminal has; 0 where there is none to wrap lines.
+	Width int
 	// Kinds are the tables of all kinds, where more than the built-in ones are shown.
 	Kinds *api.Catalog
 }
@@ -59,6 +61,21 @@ func table(rows [][]string) string {
 	var out strings.Builder
 	for line := range strings.Lines(b.String()) {
 		out.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	return out.String()
+}
+
+// fit cuts a table's last column where the terminal ends, so that each row is one line.
+func (s Style) fit(table string) string {
+	if s.Width <= 1 {
+		return table
+	}
+	var out strings.Builder
+	for line := range strings.Lines(table) {
+		if runes := []rune(strings.TrimSuffix(line, "\n")); len(runes) > s.Width {
+			line = string(runes[:s.Width-1]) + "…\n"
+		}
+		out.WriteString(line)
 	}
 	return out.String()
 }

@@ -24,6 +24,7 @@ type cli struct {
 	env       func(string) string
 	now       func() time.Time
 	color     bool
+	width     int // of the terminal that the output goes to; 0 where it is none
 
 	socket, lab, as string
 
@@ -34,6 +35,15 @@ type cli struct {
 // colours (https://no-color.org).
 func colored() bool {
 	return term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// columns is the width of the terminal that the output goes to, 0 where it goes elsewhere.
+func columns() int {
+	width, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 func (c *cli) addFlags(root *cobra.Command) {
@@ -67,7 +77,9 @@ func (c *cli) author() string {
 	return "root"
 }
 
-func (c *cli) style() text.Style { return text.Style{Now: c.now(), Color: c.color, Kinds: c.kinds} }
+func (c *cli) style() text.Style {
+	return text.Style{Now: c.now(), Color: c.color, Width: c.width, Kinds: c.kinds}
+}
 
 func (c *cli) print(s string) { _, _ = io.WriteString(c.out, s) } // a closed pipe ends us by its signal
 

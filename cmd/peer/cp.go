@@ -22,7 +22,8 @@ func copyCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "cp FROM TO", Short: "Copy files into or out of a container",
 		Long: "Copy a file, or a directory and all below it, into or out of a running container, on whatever machine that is.\n" +
-			"One of the two is OBJ:PATH. Where TO is a directory that exists the copy is made in it. The container needs no program for it.",
+			"One of the two is OBJ:PATH. Where TO is a directory that exists the copy is made in it. The container needs no program for it.\n" +
+			"- stands for an archive (tar) of the standard output, or input.",
 		Example: "  peer cp web:/etc/app.conf .\n  peer cp ./site web:/srv",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -69,6 +70,9 @@ func (c *cli) copyOut(ctx context.Context, start *apiv1.CopyStart, to string) er
 		return err
 	}
 	defer p.Close()
+	if to == stdinName {
+		return receiveCopy(ctx, p, start, c.out)
+	}
 	into, as := to, ""
 	if info, err := os.Stat(to); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 		into, as = filepath.Dir(to), filepath.Base(to)
@@ -115,13 +119,20 @@ func receiveCopy(ctx context.Context, p *client.Client, start *apiv1.CopyStart, 
 	}
 }
 
-// copyIn sends a file or directory of this computer.
+// copyIn sends a file or directory of this computer, or the archive of the standard input.
 func (c *cli) copyIn(ctx context.Context, start *apiv1.CopyStart, from string) error {
-	f, err := os.Open(from)
-	if err != nil {
+	write := func(w io.Writer) error {
+		_, err := io.Copy(w, c.in)
 		return err
 	}
-	defer f.Close()
+	if from != stdinName {
+		f, err := os.Open(from)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		write = func(w io.Writer) error { return pack(f, from, w) }
+	}
 	p, err := c.dial()
 	if err != nil {
 		return err
@@ -134,7 +145,7 @@ func (c *cli) copyIn(ctx context.Context, start *apiv1.CopyStart, from string) e
 	defer stream.CloseResponse()
 	err = stream.Send(&apiv1.CopyData{Start: start})
 	if err == nil {
-		err = pack(f, from, copyWriter(func(b []byte) error { return stream.Send(&apiv1.CopyData{Data: b}) }))
+		err = write(copyWriter(func(b []byte) error { return stream.Send(&apiv1.CopyData{Data: b}) }))
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err

@@ -39,8 +39,12 @@ func eventsCommand(c *cli) *cobra.Command {
 				return err
 			}
 			defer events.Close()
-			for events.Receive() {
+			any := false
+			for ; events.Receive(); any = true {
 				c.print(c.style().Event(events.Msg()))
+			}
+			if !any && events.Err() == nil {
+				c.say("there are no such events")
 			}
 			return ended(events.Err())
 		},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -49,6 +50,9 @@ var (
 
 // flagHabits tell what people do here in place of flags that they know from elsewhere.
 var flagHabits = map[string]string{
+	"logs -p":          "write --previous",
+	"logs -n":          "write --tail N; an object of another namespace is pod/shop/web",
+	"get --selector":   "write --label KEY=VALUE, or -l",
 	"-n":               "write an object of another namespace as KIND/NAMESPACE/NAME, as in pod/shop/web",
 	"--namespace":      "write an object of another namespace as KIND/NAMESPACE/NAME, as in pod/shop/web",
 	"-A":               "lists hold all namespaces, unless -n names one",
@@ -81,7 +85,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			flag = "-" + m[1]
 		}
 		name, _, _ := strings.Cut(flag, "=")
-		if instead := flagHabits[name]; instead != "" {
+		if instead := cmp.Or(flagHabits[cmd.Name()+" "+name], flagHabits[name]); instead != "" {
 			return fmt.Errorf("`%s` has no flag %s: %s", cmd.CommandPath(), name, instead)
 		}
 		return fmt.Errorf("`%s` has no flag %s; `%s --help` lists those that it has", cmd.CommandPath(), name, cmd.CommandPath())

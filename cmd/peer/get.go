@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +17,7 @@ import (
 
 func getCommand(c *cli) *cobra.Command {
 	var namespace, output, at string
+	var labels []string
 	var follow bool
 	var authors api.Authors
 	cmd := &cobra.Command{
@@ -53,6 +56,9 @@ func getCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if got.Objects, err = labelled(got.GetObjects(), labels); err != nil {
+				return err
+			}
 			c.knowing(cmd.Context(), got.GetObjects())
 			return c.printObjects(got, output, req.GetName() != "")
 		},
@@ -60,10 +66,28 @@ func getCommand(c *cli) *cobra.Command {
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "only this namespace")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json, yaml, wide or name")
 	cmd.Flags().StringVar(&at, "at", "", "as of a `REV`, or of a time as in 2006-01-02T15:04:05Z")
+	cmd.Flags().StringSliceVarP(&labels, "label", "l", nil, "only objects with this label, `KEY=VALUE`; may be repeated")
 	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "show what there is, then go on with each change")
 	byAuthors(cmd, &authors)
 	cmd.MarkFlagsMutuallyExclusive("watch", "at")
+	cmd.MarkFlagsMutuallyExclusive("watch", "label")
 	return cmd
+}
+
+// labelled keeps the objects that have all the labels.
+func labelled(list []*apiv1.Object, labels []string) ([]*apiv1.Object, error) {
+	for _, l := range labels {
+		key, value, ok := strings.Cut(l, "=")
+		if !ok || key == "" {
+			return nil, fmt.Errorf("--label %q: write KEY=VALUE", l)
+		}
+		path := api.Join("spec", "labels", key)
+		list = slices.DeleteFunc(list, func(o *apiv1.Object) bool {
+			have, ok := o.GetFields()[path]
+			return !ok || have != api.Str(value)
+		})
+	}
+	return list, nil
 }
 
 // getRequest reads nothing, KIND, OBJ, or KIND NAME.

@@ -86,6 +86,31 @@ func TestGetOfKindsOfOtherSystems(t *testing.T) {
 
 var quoted = regexp.MustCompile("`peer ([^`]*)`")
 
+func TestGetByLabel(t *testing.T) {
+	f := &fake{get: func(*apiv1.GetRequest) (*apiv1.GetResponse, error) {
+		labels := func(name, app string) *apiv1.Object {
+			return &apiv1.Object{Key: &apiv1.Key{Kind: "Pod", Namespace: "default", Name: name}, Fields: map[string]string{"spec.labels.app": api.Str(app), "spec.labels.tier": `"front"`}}
+		}
+		return &apiv1.GetResponse{Objects: []*apiv1.Object{labels("a", "web"), labels("b", "db"), labels("c", "web")}}, nil
+	}}
+	if o := f.run(t, "get", "pods", "-l", "app=web,tier=front", "-o", "name"); o.out != "pod/a\npod/c\n" {
+		t.Errorf("the pods with both labels are %q", o.out)
+	}
+	f.run(t, "get", "pods", "-l", "app").wantErr(t, exitError, `--label "app": write KEY=VALUE`)
+}
+
+// An answer with nothing in it is told from one that is missing.
+func TestNoEventsAreSaid(t *testing.T) {
+	f := &fake{events: func(*apiv1.EventsRequest, *connect.ServerStream[apiv1.Event]) error { return nil }}
+	if o := f.run(t, "events", "--loop", "frob"); o.code != exitOK || o.out != "" || o.errs != "there are no such events\n" {
+		t.Errorf("no events: %+v", o)
+	}
+}
+
+func TestALabThatIsNotThere(t *testing.T) {
+	(&fake{}).run(t, "lab", "status", "--name", "nowhere").wantErr(t, exitError, "there is no lab nowhere; make one with `peer lab up --nodes 3 --name nowhere`")
+}
+
 // A word that has no counterpart says how it is done here, by commands and flags that exist.
 func TestHabitsTellOurWay(t *testing.T) {
 	(&fake{}).run(t, "rollout", "status", "web", "--watch").wantErr(t, exitError, "there is no `peer rollout`", "`peer roll OBJ 10%`")
@@ -124,6 +149,7 @@ func TestWrongFlagsAreSaid(t *testing.T) {
 		"wait web --timeout 5":       `--timeout "5": has no unit; write h, m, s or ms behind the number, as in 5s`,
 		"invite --ttl 0s":            "--ttl 0s: give more than nothing",
 		"top --for 2m":               "--for 2m: the most is 1m",
+		"logs web -p":                "`peer logs` has no flag -p: write --previous",
 		"logs web --tail x":          `--tail "x": write a whole number`,
 		"logs web --tail 9999999999": "the number is too large",
 		"machine frob":               "there is no `peer machine frob`; there are drain, label, ls",

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -98,11 +100,19 @@ func (f *labFlags) simple(use, short string, args cobra.PositionalArgs, do func(
 				return err
 			}
 			if !l.Exists() {
-				return fmt.Errorf("there is no lab %s; make one with `peer lab up --nodes 3`", f.name)
+				return f.missing()
 			}
 			return do(c.Context(), l, args)
 		},
 	}
+}
+
+func (f *labFlags) missing() error {
+	name := ""
+	if f.name != client.DefaultLab {
+		name = " --name " + f.name
+	}
+	return fmt.Errorf("there is no lab %s; make one with `peer lab up --nodes 3%s`", f.name, name)
 }
 
 func (f *labFlags) kill() *cobra.Command {
@@ -134,6 +144,10 @@ func (f *labFlags) start() *cobra.Command {
 func (f *labFlags) partition() *cobra.Command {
 	return f.simple("partition GROUPS", "Cut the machines into groups, as in 1,2/3", cobra.ExactArgs(1), func(_ context.Context, l *lab.Lab, args []string) error {
 		var groups [][]int
+		rest := map[int]bool{}
+		for n := range l.Nodes() {
+			rest[n+1] = true
+		}
 		for g := range strings.SplitSeq(args[0], "/") {
 			var group []int
 			for s := range strings.SplitSeq(g, ",") {
@@ -142,11 +156,24 @@ func (f *labFlags) partition() *cobra.Command {
 					return err
 				}
 				group = append(group, n)
+				delete(rest, n)
 			}
 			groups = append(groups, group)
 		}
-		return l.Partition(groups)
+		if err := l.Partition(groups); err != nil || len(rest) == 0 {
+			return err
+		}
+		_, err := fmt.Fprintf(os.Stderr, "the machines that you did not name are one more group: %s\n", numbers(rest))
+		return err
 	})
+}
+
+func numbers(set map[int]bool) string {
+	var words []string
+	for _, n := range slices.Sorted(maps.Keys(set)) {
+		words = append(words, strconv.Itoa(n))
+	}
+	return strings.Join(words, ",")
 }
 
 func (f *labFlags) heal() *cobra.Command {
@@ -186,9 +213,12 @@ func (f *labFlags) status() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !l.Exists() {
+				return f.missing()
+			}
 			w := tabwriter.NewWriter(c.OutOrStdout(), 0, 8, 2, ' ', 0)
 			fmt.Fprintln(w, "MACHINE\tPID\tADDRESS\tPODS\tSEES")
-			for n := 1; n <= l.Nodes() && l.Exists(); n++ {
+			for n := 1; n <= l.Nodes(); n++ {
 				fmt.Fprintln(w, labLine(c.Context(), l, n))
 			}
 			return w.Flush()

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"starling.dev/starling/api"
 	apiv1 "starling.dev/starling/api/v1"
+	"starling.dev/starling/client"
 )
 
 // restartField is the counter that the container step reads.
@@ -36,6 +38,9 @@ func restartCommand(c *cli) *cobra.Command {
 }
 
 func (c *cli) restarts(ctx context.Context, key *apiv1.Key) (int64, error) {
+	if _, ok := c.fieldOf(ctx, key.GetKind(), restartField); !ok {
+		return 0, fmt.Errorf("%s is no pod, and only pods have containers to restart; list them with `peer get pods`", client.KeyOf(key))
+	}
 	o, err := c.getOne(ctx, key)
 	if err != nil {
 		return 0, err
