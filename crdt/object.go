@@ -33,7 +33,7 @@ type Cell struct {
 }
 
 // Loser is an incarnation that was created while another took its name: a conflict
-// that a person settles by deleting one of them.
+// that a person settles by stating what is meant, or by deleting both.
 type Loser struct {
 	ID      ID
 	Creator string

@@ -24,6 +24,9 @@ type effects struct {
 type effect struct {
 	Ref    crdt.Ref
 	Inputs lifecycle.Inputs
+	// Back: taking it back was begun for a life that did not have the name. Nobody can say
+	// how much of it is left, should that life get the name after all.
+	Back bool `json:",omitempty"`
 }
 
 func newEffects() *effects {
@@ -53,12 +56,17 @@ func (f *effects) put(id, step string, ef effect) {
 func (f *effects) note(c *Core, ref crdt.Ref, id, step string, in lifecycle.Inputs) {
 	in.Previous = nil
 	ef := effect{Ref: ref, Inputs: in}
+	c.leases.want(id, step, ef)
+	f.keep(c, id, step, ef)
+}
+
+// keep notes an effect here and on the disk.
+func (f *effects) keep(c *Core, id, step string, ef effect) {
 	raw, err := json.Marshal(ef)
 	if err != nil {
 		panic(fmt.Sprintf("an effect is plain data: %v", err))
 	}
 	f.put(id, step, ef)
-	c.leases.want(id, step, ef)
 	c.put(effectKey(id, step), raw)
 }
 
@@ -102,8 +110,9 @@ func (f *effects) load(key string, raw []byte) error {
 }
 
 // undoForeignLives takes back what this machine made for another life of the name:
-// one that was deleted, or lost the name to a concurrent creation.
+// one that was deleted, or lost the name to a concurrent creation. That one may come back.
 func (e *engine) undoForeignLives(t *tracked) {
+	e.goOnDisclaiming(t)
 	lives := e.effects.lives[t.ref]
 	if len(lives) == 0 {
 		return
@@ -126,10 +135,15 @@ func (e *engine) undoStray(t *tracked, id, name string) {
 	if _, busy := t.running[name]; busy || !ok || e.unswept && t.kind.Reservation != nil || !e.strayDue(t, &step) {
 		return
 	}
+	ef := e.effects.byID[id][name]
+	if !ef.Back {
+		ef.Back = true
+		e.effects.keep(e.c, id, name, ef)
+	}
+	delete(t.adopted, name)
 	e.lastID++
 	e.launch(&action{
-		id: e.lastID, t: t, objectID: id, step: &step, undo: true, stray: true,
-		inputs: e.effects.byID[id][name].Inputs, started: e.c.now,
+		id: e.lastID, t: t, objectID: id, step: &step, undo: true, stray: true, inputs: ef.Inputs, started: e.c.now,
 	})
 	if len(e.effects.byID[id]) == 1 {
 		e.strike(id)

@@ -85,6 +85,8 @@ type tracked struct {
 	queued   map[string]time.Time
 	parent   string          // the key of its parent, as in the index of children
 	again    map[string]bool // steps that are to decide once more
+	// disclaimed is what was said of steps that were taken down for a life without the name.
+	disclaimed map[string]disclaimed
 	// feedback bounds how often what stands further down makes a step run again.
 	feedback map[string]lifecycle.Feedback
 }

@@ -162,10 +162,15 @@ func (e *engine) append(t *tracked, step string, reg crdt.Register) {
 	if !ok {
 		return
 	}
+	delete(t.queued, step)
+	e.appendTo(o, t, step, reg)
+}
+
+// appendTo is append for a life of the name that need not have it.
+func (e *engine) appendTo(o *crdt.Object, t *tracked, step string, reg crdt.Register) {
 	if reg.Attempt == 0 {
 		reg.Attempt = o.NextAttempt(step)
 	}
-	delete(t.queued, step)
 	e.entries.note(t.ref, t.kind.Graph.StepOwner(step), e.c.now)
 	e.c.journal.write(crdt.Change{
 		Object: t.ref, Incarnation: o.ID(), Author: "loop:" + t.kind.Graph.StepOwner(step),
@@ -286,6 +291,8 @@ func (e *engine) undone(a *action, err error, same bool) {
 		delete(a.t.adopted, a.step.Name)
 		if same && !a.stray {
 			e.write(a.t, a.step, crdt.Register{Phase: crdt.PhaseUndone, Reads: a.reads, Started: a.started.UnixMilli()})
+		} else {
+			e.disclaim(a.t, a.objectID, a.step)
 		}
 		return
 	}

@@ -279,10 +279,6 @@ func (e *engine) reap(t *tracked) {
 // over reports whether the incarnation of a name is known, and deleted or without the
 // name.
 func (e *engine) over(ref crdt.Ref, id string) bool {
-	for _, o := range e.c.journal.state.Incarnations(ref) {
-		if shortID(o) == id {
-			return o.Deleted() || !o.HoldsName()
-		}
-	}
-	return false
+	o := e.life(ref, id)
+	return o != nil && (o.Deleted() || !o.HoldsName())
 }

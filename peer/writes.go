@@ -52,6 +52,7 @@ func (w *writes) begin(req Write) {
 		return
 	}
 	changes := make([]crdt.Change, 0, len(edits))
+	var losers []crdt.Change
 	answer.Objects = make([]Outcome, 0, len(edits))
 	for _, edit := range edits {
 		ch, outcome, err := w.prepare(next, edit)
@@ -62,7 +63,17 @@ func (w *writes) begin(req Write) {
 		}
 		ch.Author, ch.Message, ch.Set = req.Author, req.Message, set
 		changes = append(changes, ch)
+		if others := w.losers(edit, ch); len(others) > 0 {
+			losers = append(losers, others...)
+			if outcome.Result == "unchanged" {
+				outcome.Result = "changed"
+			}
+		}
 		answer.Objects = append(answer.Objects, outcome)
+	}
+	for _, ch := range losers { // first, so that no other has the name meanwhile
+		w.c.journal.write(ch)
+		answer.Set = hex.EncodeToString(set[:6])
 	}
 	w.commit(set, changes, answer)
 }

@@ -36,8 +36,10 @@ func objectTo(s peer.Seen) *apiv1.Object {
 	}
 	for _, l := range s.Folded.Losers() {
 		o.Conflicts = append(o.Conflicts, &apiv1.Conflict{
-			Path:   "name",
-			Claims: []string{"also created by " + l.Creator + " as " + l.ID.String() + "; delete one of the two"},
+			Path: "name",
+			Claims: []string{fmt.Sprintf(
+				"also created by %s as %s, which was passed over; the next apply, edit or rollback says that this one is meant, a deletion deletes both",
+				l.Creator, l.ID)},
 		})
 	}
 	return o

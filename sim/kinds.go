@@ -205,9 +205,6 @@ func (c *checker) leftOutside() string {
 	}
 	for _, o := range c.w.members()[0].core.List("Database") {
 		there[o.Object.ID] = true
-		if len(c.w.members()[0].core.Incarnations(o.Object.Key)) > 1 {
-			continue // two that were made at once: the one that was passed over may come back
-		}
 		if o.Eval.Verdict == lifecycle.Converged && !c.w.outside[o.Object.ID] {
 			return o.Object.Key.String() + " is converged, and has no volume"
 		}
