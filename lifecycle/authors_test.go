@@ -100,7 +100,7 @@ func TestStepOfSelectedAuthors(t *testing.T) {
 	if g.ReadsHash(o, "people", "") != g.ReadsHash(&edited, "people", "") || g.ReadsHash(o, "all", "") == g.ReadsHash(&edited, "all", "") {
 		t.Error("an edit by another makes dirty what selects authors, or leaves the rest alone")
 	}
-	if got := changed(g.read(o), g.read(&edited), g.index["all"].at); !slices.Equal(got, []string{"spec.a"}) {
+	if got := changed(g.read(o).all, g.read(&edited).all, g.index["all"].at); !slices.Equal(got, []string{"spec.a"}) {
 		t.Errorf("what changed for all is %v", got)
 	}
 	if got := g.read(&edited).fieldsOf(g.index["people"].at); got["spec.a"] != "1" || len(got) != 1 {

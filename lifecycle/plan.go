@@ -34,12 +34,12 @@ func (g *Graph) Plan(known *Memo, before, after *Object, goal string, env Env, v
 		needed = n.pulls
 	}
 	p := &planner{g: g, before: derive(before), after: derive(g.without(after, needed)), env: env, derive: derive}
-	p.old = known.clone()
-	p.old.read(g, p.before)
-	p.reads = p.old.clone()
+	p.reads = known.fork()
+	p.reads.read(g, p.before)
+	p.old = p.reads.lend()
 	p.reads.read(g, p.after)
 	p.view = &foresight{View: view}
-	var steps []PlanStep
+	steps := make([]PlanStep, 0, needed.size())
 	for i := range needed.all {
 		if n := g.nodes[i]; !n.concerns(p.after) {
 			continue
@@ -70,7 +70,8 @@ func owns(n *node, r *Result) bool {
 type planner struct {
 	g             *Graph
 	before, after *Object
-	old, reads    *Memo
+	old           []readField // before, sorted
+	reads         *Memo       // after
 	env           Env
 	view          *foresight
 	derive        func(*Object) *Object
@@ -98,14 +99,20 @@ func clone(o *Object) *Object {
 
 // without forgets what steps wrote that are not needed any more.
 func (g *Graph) without(o *Object, needed set) *Object {
-	o = clone(o)
+	rest := o
 	for _, n := range g.nodes {
-		if r, ok := o.Results[n.name]; ok && !needed.has(n.at) {
+		if needed.has(n.at) {
+			continue
+		}
+		if r := o.Results[n.name]; len(r.Outputs) > 0 {
+			if rest == o {
+				rest = clone(o)
+			}
 			r.Outputs = nil
-			o.Results[n.name] = r
+			rest.Results[n.name] = r
 		}
 	}
-	return o
+	return rest
 }
 
 func (p *planner) moves(n *node, r *Result) bool {
@@ -130,7 +137,7 @@ func (p *planner) up(n *node) PlanStep {
 	if r.Phase == PhaseDone {
 		s.Action = "rerun"
 	}
-	s.Because = changed(p.old, p.reads, n.at)
+	s.Because = changed(p.old, p.reads.all, n.at)
 	if r.Phase == PhaseDone && p.moves(n, &r) && !slices.Contains(s.Because, machineField) {
 		s.Because = append(s.Because, machineField)
 	}
@@ -148,6 +155,9 @@ func (p *planner) up(n *node) PlanStep {
 
 // foretell makes what the step would write visible behind it.
 func (p *planner) foretell(n *node, s *PlanStep) {
+	if n.step.Expect == nil && n.step.Decide == nil {
+		return
+	}
 	in := inputsOf(p.after, n, p.reads, s.Machine)
 	if n.step.Expect != nil {
 		p.write(n, n.step.Expect(in))
@@ -194,8 +204,7 @@ func unquote(v string) string {
 }
 
 // changed lists the paths whose values differ for a reader, sorted.
-func changed(before, after *Memo, reader int) (paths []string) {
-	a, b := before.all, after.all
+func changed(a, b []readField, reader int) (paths []string) {
 	note := func(f *readField) {
 		if f.readers.has(reader) && (len(paths) == 0 || paths[len(paths)-1] != f.path) {
 			paths = append(paths, f.path)

@@ -93,9 +93,12 @@ type Memo struct {
 	results map[string]Result
 	derived api.Fields
 	base    []readField // the fields, sorted
+	rest    []readField // what is not of the fields, sorted
 	all     []readField // everything, sorted
 	spare   []readField // memory of an earlier all
-	rest    []readField // memory for what is not of the fields
+	// restLent and allLent: somebody else reads what stands in rest and all, so that their
+	// memory must not be used again.
+	restLent, allLent bool
 	// kept holds the readers whose hash is in hashes.
 	kept   set
 	hashes []keptHash
@@ -140,16 +143,32 @@ func (m *Memo) read(g *Graph, o *Object) {
 	if m.graph != g {
 		*m = Memo{graph: g, hashes: make([]keptHash, g.readers)}
 	}
-	same := SameMap(m.fields, o.Fields) && SameMap(m.left, o.Left) && SameMap(m.results, o.Results)
-	if m.all != nil && same && maps.Equal(m.derived, o.Derived) {
+	fields := m.all != nil && SameMap(m.fields, o.Fields)
+	rest := m.all != nil && SameMap(m.left, o.Left) && SameMap(m.results, o.Results) && maps.Equal(m.derived, o.Derived)
+	if fields && rest {
 		return
 	}
-	m.left, m.results, m.derived = o.Left, o.Results, o.Derived
-	if m.fields == nil || !SameMap(m.fields, o.Fields) {
+	if !fields {
 		m.fields, m.base = o.Fields, m.sorted(o.Fields)
 	}
-	if m.rest == nil {
-		m.rest = make([]readField, 0, 2*len(o.Results)+len(o.Derived))
+	if !rest {
+		m.readRest(o)
+	}
+	next := merge(slices.Grow(m.spare[:0], len(m.base)+len(m.rest)), m.base, m.rest)
+	if m.kept != 0 {
+		m.kept &^= differing(m.all, next)
+	}
+	m.all, m.spare = next, m.all
+	if m.allLent {
+		m.spare, m.allLent = nil, false
+	}
+}
+
+// readRest sorts out what is not of the fields.
+func (m *Memo) readRest(o *Object) {
+	m.left, m.results, m.derived = o.Left, o.Results, o.Derived
+	if m.rest == nil || m.restLent {
+		m.rest, m.restLent = make([]readField, 0, 2*len(o.Results)+len(o.Derived)), false
 	}
 	m.rest = appendFields(m.rest[:0], o.Derived)
 	for _, result := range o.Results {
@@ -157,15 +176,10 @@ func (m *Memo) read(g *Graph, o *Object) {
 	}
 	m.sort(m.rest)
 	m.resolve(m.rest)
-	if g.listens != 0 {
-		m.rest = g.appendLeft(m.rest, o)
+	if m.graph.listens != 0 {
+		m.rest = m.graph.appendLeft(m.rest, o)
 		m.sort(m.rest)
 	}
-	next := merge(slices.Grow(m.spare[:0], len(m.base)+len(m.rest)), m.base, m.rest)
-	if m.kept != 0 {
-		m.kept &^= differing(m.all, next)
-	}
-	m.all, m.spare = next, m.all
 }
 
 // readersOf finds who reads a field as it is: of the spec, not those who read it as some
@@ -226,13 +240,20 @@ func (m *Memo) sorted(fields api.Fields) []readField {
 	if len(list) == len(fields) {
 		return list
 	}
-	known := list
+	few := len(fields)-len(list) <= 8
 	for path, value := range fields {
-		if _, found := slices.BinarySearchFunc(known, path, readField.comparePath); !found {
-			list = append(list, readField{path, value, m.graph.readersOf(path)})
+		if _, known := m.fields[path]; known {
+			continue
 		}
+		at := len(list)
+		if few {
+			at, _ = slices.BinarySearchFunc(list, path, readField.comparePath)
+		}
+		list = slices.Insert(list, at, readField{path, value, m.graph.readersOf(path)})
 	}
-	m.sort(list)
+	if !few {
+		m.sort(list)
+	}
 	return list
 }
 
@@ -250,15 +271,21 @@ func (m *Memo) sort(list []readField) {
 	m.order = order
 }
 
-// clone returns a memo that goes on from what m knows, which may be nothing.
-func (m *Memo) clone() *Memo {
+// fork returns a memo that goes on from what m knows, which may be nothing. Both have what
+// is known in common, and the memory for sorting and hashing.
+func (m *Memo) fork() *Memo {
 	if m == nil {
 		return &Memo{}
 	}
-	return &Memo{
-		graph: m.graph, fields: m.fields, left: m.left, results: m.results, derived: m.derived, base: m.base, all: slices.Clone(m.all),
-		kept: m.kept, hashes: slices.Clone(m.hashes),
-	}
+	f := *m
+	f.hashes, f.spare, f.restLent, f.allLent = slices.Clone(m.hashes), nil, true, true
+	return &f
+}
+
+// lend returns everything that was read, which stays as it is whatever is read next.
+func (m *Memo) lend() []readField {
+	m.allLent = true
+	return m.all
 }
 
 // SameMap reports whether both are one map, not only equal.
@@ -352,7 +379,13 @@ func appendText(b []byte, s string) []byte {
 
 // fieldsOf returns what the reader is given: nothing that it does not declare.
 func (m *Memo) fieldsOf(reader int) api.Fields {
-	out := api.Fields{}
+	n := 0
+	for i := range m.all {
+		if m.all[i].readers.has(reader) {
+			n++
+		}
+	}
+	out := make(api.Fields, n)
 	for i := range m.all {
 		if f := &m.all[i]; f.readers.has(reader) {
 			out[f.path] = f.value

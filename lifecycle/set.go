@@ -19,6 +19,9 @@ func (s set) first() int { return bits.TrailingZeros64(uint64(s)) }
 // last returns the greatest element of a set that is not empty.
 func (s set) last() int { return 63 - bits.LeadingZeros64(uint64(s)) }
 
+// size returns how many elements there are.
+func (s set) size() int { return bits.OnesCount64(uint64(s)) }
+
 // all ranges over the elements from the least to the greatest.
 func (s set) all(yield func(int) bool) {
 	for ; s != 0; s &= s - 1 {

@@ -80,8 +80,10 @@ func start(ctx context.Context, h Host, in lifecycle.Inputs) (lifecycle.Outputs,
 func started(in lifecycle.Inputs) lifecycle.Outputs {
 	out := lifecycle.Outputs{}
 	for _, name := range in.Fields.Keys("spec.containers") {
+		at := api.Child("status.containers", name)
+		exit := at + ".exit"
 		for path, v := range in.Previous {
-			if at := api.Child("status.containers", name); api.Below(path, at) && path != at+".exit" {
+			if api.Below(path, at) && path != exit {
 				out[path] = v
 			}
 		}

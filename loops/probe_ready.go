@@ -35,7 +35,7 @@ var gates = []string{api.ProbeStartup, api.ProbeReadiness}
 // deriveProbed adds, below "probed.", the run of each container that readiness is
 // asked of: when it starts anew, the step ready has to be run again.
 func deriveProbed(o *lifecycle.Object, fields api.Fields) {
-	if !mentions(o.Fields, ".probes.") {
+	if !gated(o.Fields) {
 		return
 	}
 	var status api.Fields
@@ -51,7 +51,17 @@ func deriveProbed(o *lifecycle.Object, fields api.Fields) {
 	}
 }
 
-// mentions tells at once the many pods without any probe, or host port.
+// gated tells at once the many pods whose readiness depends on no probe.
+func gated(f api.Fields) bool {
+	for path := range f {
+		if _, probe, ok := strings.Cut(path, ".probes."); ok && slices.ContainsFunc(gates, func(gate string) bool { return strings.HasPrefix(probe, gate) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// mentions tells at once the many pods without any host port.
 func mentions(f api.Fields, part string) bool {
 	for path := range f {
 		if strings.Contains(path, part) {
