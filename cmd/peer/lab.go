@@ -255,6 +255,8 @@ func (f *labFlags) exec() *cobra.Command {
 		}
 		cmd := exec.CommandContext(ctx, args[1], args[2:]...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		// Other commands of ours speak to the machine's peer.
+		cmd.Env = append(os.Environ(), client.SocketEnv+"="+l.Socket(n), fmt.Sprintf("%s=%s/%d", labEnv, f.name, n))
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		signal.Ignore(os.Interrupt) // the command decides
 		if err := l.Within(n, cmd.Start); err != nil {

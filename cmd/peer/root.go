@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -38,14 +39,23 @@ func rootCommand(c *cli) *cobra.Command {
 	return root
 }
 
+// labEnv names the lab's machine, as NAME/N, that `peer lab exec` runs a command on.
+const labEnv = "PEER_LAB"
+
 // here is for commands that act on the machine that they run on. One that was meant for
-// another machine must not do it to this one.
+// another machine must not do it to this one; nor one that was meant for a machine of a lab,
+// which is but a network of this computer: its disk, containers and services are ours.
 func here(cmd *cobra.Command) *cobra.Command {
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		for _, flag := range []string{"lab", "socket"} {
 			if cmd.Flags().Changed(flag) {
-				return fmt.Errorf("--%s: peer %s acts on the machine that it runs on; run it there, in a lab with `peer lab exec N -- peer %s`", flag, cmd.Name(), cmd.Name())
+				return fmt.Errorf("--%s: peer %s acts on the machine that it runs on; type it there. In a lab, "+
+					"a machine goes with `peer lab kill N` and `peer machine remove NAME`", flag, cmd.Name())
 			}
+		}
+		if at := os.Getenv(labEnv); at != "" && !cmd.Flags().Changed("data") {
+			return fmt.Errorf("peer %s acts on this whole computer, and machine %s is but a network of it; "+
+				"it goes with `peer lab kill N` and `peer machine remove NAME`", cmd.Name(), at)
 		}
 		return nil
 	}
