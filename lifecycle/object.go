@@ -75,11 +75,12 @@ func (o *Object) Select(paths ...string) api.Fields {
 
 // Field returns a field of the spec, the lifecycle or the status, as canonical JSON.
 func (o *Object) Field(path string) (string, bool) {
-	if v, ok := o.Fields[path]; ok {
-		return v, true
-	}
-	if v, ok := o.Derived[path]; ok {
-		return v, true
+	if !api.Below(path, "status") {
+		v, ok := o.Fields[path]
+		if !ok {
+			v, ok = o.Derived[path]
+		}
+		return v, ok
 	}
 	for _, r := range o.Results {
 		if v, ok := r.Outputs[path]; ok {

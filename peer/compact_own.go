@@ -30,6 +30,9 @@ type ownLogs struct {
 	bytes   int64
 	counted bool
 	pass    *pass
+	// vain is what a pass found nothing in to compact, now or when it is older: until there is
+	// more, neither would another. Nil if there is no such pass.
+	vain *Digest
 }
 
 // pass goes through the own logs once.
@@ -39,6 +42,8 @@ type pass struct {
 	bytes  int64
 	found  map[crdt.ActorID]crdt.Seqs // superseded
 	saves  int64
+	begun  Digest // what there was then
+	open   bool   // something was too young to be judged, or can't be read
 }
 
 // wrote counts what was written since the last pass.
@@ -59,11 +64,12 @@ func (k *compaction) ownPass() {
 		return
 	}
 	if o.pass == nil {
-		if o.counted && o.bytes <= limits.Budget {
+		now := k.c.Digest()
+		if o.counted && o.bytes <= limits.Budget || o.vain != nil && *o.vain == now {
 			o.next = k.c.now.Add(limits.Every)
 			return
 		}
-		o.pass = &pass{from: 1, found: map[crdt.ActorID]crdt.Seqs{}}
+		o.pass = &pass{from: 1, found: map[crdt.ActorID]crdt.Seqs{}, begun: now}
 		for _, actor := range sortedActors(k.c.journal.log.Heads()) {
 			if k.c.journal.machine(actor) == k.c.self.ID {
 				o.pass.actors = append(o.pass.actors, actor)
@@ -76,6 +82,9 @@ func (k *compaction) ownPass() {
 		return
 	}
 	o.next, o.bytes, o.counted = k.c.now.Add(limits.Every), o.pass.bytes, true
+	if o.vain = nil; len(o.pass.found) == 0 && !o.pass.open {
+		o.vain = &o.pass.begun
+	}
 	if o.bytes > limits.Budget {
 		k.state(o.pass)
 		o.bytes -= o.pass.saves
@@ -102,23 +111,29 @@ func (k *compaction) readOwn(p *pass, until int64) {
 		p.from = b.Last() + 1
 	}
 	if err != nil || len(raws) == 0 || p.from > head { // what can't be read is found out elsewhere
+		p.open = p.open || err != nil || p.from <= head
 		p.actors, p.from = p.actors[1:], 1
 	}
 }
 
 // note finds the superseded in a batch.
 func (k *compaction) note(p *pass, b crdt.Batch, until int64) {
-	l := k.logs[b.Actor]
-	for _, ch := range readChanges(b) {
-		seq := ch.At.Seq
-		if l != nil && l.covered.Has(seq) || crdt.Millis(ch.HLC) > until || seq > k.c.journal.log.Head(b.Actor).Seq {
+	l, head := k.logs[b.Actor], k.c.journal.log.Head(b.Actor).Seq
+	for i, raw := range b.Changes {
+		seq := b.First + uint64(i)
+		if l != nil && l.covered.Has(seq) || seq > head || crdt.IsStub(raw) {
 			continue
 		}
-		if k.superseded(ch) {
+		ch, err := crdt.DecodeChange(raw)
+		if err == nil && crdt.Millis(ch.HLC) > until {
+			p.open = true
+			continue
+		}
+		if k.superseded(decoded{ch, crdt.ChangeID(b.Actor, raw), err == nil}) {
 			found := p.found[b.Actor]
 			found.Push(seq)
 			p.found[b.Actor] = found
-			p.saves += int64(len(b.Changes[seq-b.First]))
+			p.saves += int64(len(raw))
 		}
 	}
 }

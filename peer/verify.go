@@ -183,9 +183,14 @@ func readChanges(b crdt.Batch) []decoded {
 	changes := make([]decoded, len(b.Changes))
 	ids, hashes := b.Names()
 	for i, raw := range b.Changes {
-		ch, err := crdt.DecodeChange(raw)
+		ch := &changes[i]
+		if !crdt.IsStub(raw) {
+			var err error
+			ch.Change, err = crdt.DecodeChange(raw)
+			ch.readable = err == nil
+		}
 		ch.At = crdt.Place{Actor: b.Actor, Head: crdt.Head{Seq: b.First + uint64(i), Hash: hashes[i]}}
-		changes[i] = decoded{ch, ids[i], err == nil}
+		ch.id = ids[i]
 	}
 	return changes
 }

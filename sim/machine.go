@@ -171,13 +171,15 @@ func (m *machine) save() {
 	if err := c.Write(file); err != nil {
 		m.w.fail(2, "%s can't write a checkpoint: %v", m.name, err)
 	}
-	m.disk.checkpoint = bytes.Clone(file.Bytes())
-	if err := m.core.Settle(c, openFile(bytes.Clone(file.Bytes()))); err != nil {
+	written := bytes.Clone(file.Bytes())
+	m.disk.checkpoint = written
+	if err := m.core.Settle(c, openFile(written)); err != nil {
 		m.w.fail(2, "%s can't go on with a checkpoint: %v", m.name, err)
 	}
 	if r := m.w.random.rest; r.chance(0.1) {
 		m.disk.checkpoint = m.disk.checkpoint[:r.IntN(file.Len())]
 	} else if r.chance(0.1) {
+		m.disk.checkpoint = bytes.Clone(written) // what is open stays as it was
 		m.disk.checkpoint[r.IntN(file.Len())] ^= 1
 	}
 }
