@@ -209,7 +209,7 @@ func (l *lineage) insert(n *node) (revived ID) {
 // with is the incremental fold of the common case, an object never deleted.
 func (o *Object) with(nodes []*node, n *node) *Object {
 	next := *o
-	next.nodes = nodes
+	next.nodes, next.specHash = nodes, nil
 	if n.counts() {
 		next.cells = write(o.cells, n)
 		if n.is(traitCausal) {
@@ -274,7 +274,7 @@ func (l *lineage) build(gen int, members, deletions []*node) *Object {
 	if o.since = nil; !o.empty {
 		o.since = slices.MinFunc(members, (*node).compare)
 	}
-	o.nodes, o.cells = nil, nil
+	o.nodes, o.cells, o.specHash = nil, nil, nil
 	in := closure(slices.Concat(members, deletions))
 	var tops []*node
 	for _, n := range l.nodes {

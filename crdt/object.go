@@ -2,7 +2,6 @@ package crdt
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 )
 
@@ -22,6 +21,10 @@ type Object struct {
 	holds   bool
 	held    bool
 	losers  []Loser
+	// What follows is no part of the object, and is nobody's but the state's: hashes that were
+	// computed of the object or of what it was before.
+	specHash *ID // of nodes, cells and heads; nil when not known
+	hashed   *hashedResults
 }
 
 // Cell is a field's value and its last write.
@@ -177,40 +180,6 @@ func (o *Object) ResultChange(step string) (id ID, stamp uint64, ok bool) {
 		return ID{}, 0, false
 	}
 	return o.results[i].change, o.results[i].stamp, true
-}
-
-// encode appends all that the object is, at any replica.
-func (o *Object) encode(b []byte) []byte {
-	b = appendString(b, o.ref.Kind)
-	b = appendString(b, o.ref.Namespace)
-	b = appendString(b, o.ref.Name)
-	b = append(b, o.id[:]...)
-	b = append(b, bit(o.deleted)|bit(o.empty)<<1|bit(o.holds)<<2)
-	for _, n := range o.nodes {
-		b = append(b, n.id[:]...)
-		b = binary.BigEndian.AppendUint64(b, n.stamp)
-		b = binary.AppendUvarint(b, n.number)
-		b = appendString(b, n.refused)
-	}
-	b = append(b, '|')
-	for _, c := range o.cells {
-		b = appendString(appendString(b, c.path), c.value)
-		b = append(b, c.node.id[:]...)
-	}
-	b = append(b, '|')
-	for _, g := range o.results {
-		b = appendString(appendString(b, g.step), g.body)
-		b = append(b, g.change[:]...)
-		b = appendString(b, g.refused)
-	}
-	b = append(b, '|')
-	for _, h := range o.heads {
-		b = append(b, h.id[:]...)
-	}
-	for _, l := range o.losers {
-		b = append(b, l.ID[:]...)
-	}
-	return b
 }
 
 func bit(b bool) byte {

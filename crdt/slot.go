@@ -3,8 +3,6 @@ package crdt
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/binary"
 	"slices"
 	"strings"
 )
@@ -153,28 +151,6 @@ func (sl *contents) incarnations() []*Object {
 	}
 	slices.SortFunc(all, compareSince)
 	return all
-}
-
-// digest hashes the incarnations and the refusals; zero for a name that nothing is
-// known of. It works in the memory given, and returns what that has grown to.
-func (sl *slot) digest(scratch []byte) (ID, []byte) {
-	objects := sl.incarnations()
-	if len(objects) == 0 && len(sl.refusals) == 0 {
-		return ID{}, scratch
-	}
-	b := make([]byte, 0, 256) // of one object it stays on the stack
-	b = appendString(appendString(appendString(b, sl.ref.Kind), sl.ref.Namespace), sl.ref.Name)
-	b = binary.AppendUvarint(b, uint64(len(objects)))
-	for _, o := range objects {
-		scratch = o.encode(scratch[:0])
-		d := sha256.Sum256(scratch)
-		b = append(b, d[:]...)
-	}
-	for _, r := range sl.refusals {
-		b = append(b, r.Change[:]...)
-		b = appendString(b, r.Reason)
-	}
-	return sha256.Sum256(b), scratch
 }
 
 // index lists the names of a kind that have a view, in order. Additions gather in fresh
