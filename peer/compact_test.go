@@ -23,6 +23,7 @@ func (n *node) hashAt(actor crdt.ActorID, seq uint64) (crdt.ID, bool) {
 }
 
 func (n *node) stored(r crdt.Range, maxBytes int) (raws [][]byte, _ error) {
+	n.reads++
 	size := 0
 	for _, b := range n.batch {
 		if b.Actor == r.Actor && b.Last() >= r.From && b.First <= r.To && size < maxBytes {
@@ -111,6 +112,27 @@ func TestCompaction(t *testing.T) {
 	}
 	c.run(10 * time.Second)
 	same(t, c.cores[0], c.cores[1], c.cores[2])
+}
+
+// TestCompactionInVain: what a look at the own log found nothing in is not looked at again until
+// something happened.
+func TestCompactionInVain(t *testing.T) {
+	c := newCluster(t, 2)
+	c.retention = Retention{Budget: 1, Keep: time.Second, Every: 2 * time.Second}
+	c.restart(1)
+	n := c.cores[0]
+	edited(t, c, 3)
+	c.run(20 * time.Second)
+	before := n.reads
+	c.run(20 * time.Second)
+	if before == 0 || n.reads != before {
+		t.Errorf("the log was read %d times before all was at rest, and %d times after", before, n.reads-before)
+	}
+	edited(t, c, 1)
+	c.run(20 * time.Second)
+	if n.reads == before {
+		t.Error("the log was not read again though more was written")
+	}
 }
 
 // TestStrippedBatchIsRefused: a relay that leaves content out is not believed, until the

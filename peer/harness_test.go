@@ -39,6 +39,7 @@ type node struct {
 	wake   time.Time
 	// rebuilt is how often the core asked to be built anew.
 	rebuilt int
+	reads   int // of the log, by the core
 }
 
 func testKey(name string) ed25519.PrivateKey {
