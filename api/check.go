@@ -52,6 +52,9 @@ func (f *Field) normalizeString(raw string) (string, error) {
 		hint := didYouMean(s, f.Enum)
 		return "", fmt.Errorf("%q is not one of %s%s", s, strings.Join(f.Enum, ", "), hint)
 	}
+	if plain(s) && len(raw) == len(s)+2 && raw[1:len(raw)-1] == s {
+		return raw, checkText(s) // it is written that way already
+	}
 	return Str(s), checkText(s)
 }
 

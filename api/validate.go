@@ -89,6 +89,9 @@ func sortProblems(problems []Problem) []Problem {
 // parents returns the paths right above faulty keys: there, a field that is missing is
 // most likely the one that is misspelt.
 func parents(problems []Problem) map[string]bool {
+	if len(problems) == 0 {
+		return nil
+	}
 	above := map[string]bool{}
 	for _, p := range problems {
 		if segments, err := Split(p.Path); p.onKey && err == nil && len(segments) > 1 {
@@ -146,9 +149,36 @@ func (s *schema) checkField(path, raw string) (string, Problem) {
 	return v, Problem{}
 }
 
+// plainly finds the node of a path that holds nothing to unquote, and of which there is
+// nothing to say; else nil. That is nearly every path, and takes no memory.
+func (s *schema) plainly(path string) *node {
+	if strings.ContainsAny(path, `"*`) {
+		return nil
+	}
+	n := s.root
+	for more := true; more; {
+		var seg string
+		seg, path, more = strings.Cut(path, ".")
+		if seg == "" || n.field != nil {
+			return nil
+		}
+		if n = n.child(seg); n == nil || n.group.Key.check(seg) != nil {
+			return nil
+		}
+	}
+	return n
+}
+
 // find walks a path down the table; the problem, if there is one, is where it leaves
 // it.
 func (s *schema) find(path string) (*node, Problem) {
+	if n := s.plainly(path); n != nil {
+		return n, Problem{}
+	}
+	return s.walk(path)
+}
+
+func (s *schema) walk(path string) (*node, Problem) {
 	segments, err := Split(path)
 	if err != nil {
 		return nil, Problem{Path: path, Message: err.Error(), onKey: true}

@@ -34,7 +34,10 @@ func (e *engine) relate(t *tracked) {
 }
 
 func (e *engine) wakeParent(t *tracked) {
-	if key, err := api.KeyFromString(t.parent); t.parent != "" && err == nil {
+	if t.parent == "" {
+		return
+	}
+	if key, err := api.KeyFromString(t.parent); err == nil {
 		e.mark(crdt.Ref(key))
 	}
 }

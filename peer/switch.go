@@ -141,8 +141,11 @@ func setOr(f api.Fields, path, value string, set bool) {
 func (w *writes) plainSwitch(next preview, edit Edit, current api.Fields) (Edit, *api.Error) {
 	target, set := edit.Fields[jobTarget]
 	unset := slices.Contains(edit.Unset, jobTarget)
+	if edit.Kind != EditPatch || !set && !unset {
+		return edit, nil
+	}
 	seen, there := w.c.See(edit.Key)
-	if edit.Kind != EditPatch || !there || !set && !unset {
+	if !there {
 		return edit, nil
 	}
 	goal := unquote(target)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"starling.dev/starling/api"
@@ -79,7 +80,9 @@ func (w *writes) begin(req Write) {
 }
 
 func (w *writes) newSet(req Write) (set [16]byte) {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %x", req.Author, w.c.now.UnixMilli(), w.c.rand()))
+	b := append(append(make([]byte, 0, 128), req.Author...), ' ')
+	b = append(strconv.AppendInt(b, w.c.now.UnixMilli(), 10), ' ')
+	sum := sha256.Sum256(strconv.AppendUint(b, w.c.rand(), 16))
 	copy(set[:], sum[:])
 	return set
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/hex"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -14,17 +13,27 @@ import (
 	"starling.dev/starling/peer"
 )
 
-var authorPattern = regexp.MustCompile(`^[a-zA-Z0-9._@-]{1,64}$`)
+// authorLimit is how long the name of an author may be.
+const authorLimit = 64
 
 // author names a person who asks over the local socket.
 func author(name string) (string, *api.Error) {
 	if name == "" {
 		name = "root"
 	}
-	if !authorPattern.MatchString(name) {
-		return "", api.Errorf(api.SpecInvalid, "author %q: use letters, digits, dots, dashes, underscores and @, at most 64", name)
+	if len(name) > authorLimit || strings.ContainsFunc(name, foreignToAuthor) {
+		return "", api.Errorf(api.SpecInvalid, "author %q: use letters, digits, dots, dashes, underscores and @, at most %d", name, authorLimit)
 	}
 	return "user:" + name, nil
+}
+
+// foreignToAuthor reports whether a rune has no place in an author's name.
+func foreignToAuthor(r rune) bool {
+	switch {
+	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+		return false
+	}
+	return !strings.ContainsRune("._@-", r)
 }
 
 // Apply makes a change set.
