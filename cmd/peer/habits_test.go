@@ -161,3 +161,37 @@ func TestWrongFlagsAreSaid(t *testing.T) {
 		f.run(t, strings.Fields(line)...).wantErr(t, exitError, want)
 	}
 }
+
+// The values of flags are completed, too.
+func TestFlagsAreCompleted(t *testing.T) {
+	f := &fake{
+		get: func(*apiv1.GetRequest) (*apiv1.GetResponse, error) {
+			return &apiv1.GetResponse{Objects: []*apiv1.Object{{Key: web(), Fields: map[string]string{"spec.containers.app.image": `"x"`, "spec.containers.side.image": `"x"`}}}}, nil
+		},
+		history: func(*apiv1.HistoryRequest) (*apiv1.HistoryResponse, error) {
+			return &apiv1.HistoryResponse{Entries: []*apiv1.HistoryEntry{{Key: web(), Rev: "2"}, {Key: web()}, {Key: web(), Rev: "1"}}}, nil
+		},
+	}
+	socket := f.serve(t)
+	for line, want := range map[string]string{
+		"logs|web|-c|":            "app side",
+		"logs|pod|web|-c|s":       "side",
+		"get|pods|-n|":            "default",
+		"get|-o|":                 "json yaml wide name",
+		"machine|ls|-o|w":         "wide",
+		"rollback|web|--to|":      "2 1",
+		"wait|web|--for|re":       "ready",
+		"switch|web|x|--mode|f":   "fail",
+		"logs|-c|":                "",
+		"verify|pod":              "pods",
+		"status|pod|":             "web",
+		"roll|w":                  "web",
+		"machine|wireguard|m1|x|": "",
+	} {
+		o := execute(t, socket, typed{args: append([]string{"__complete"}, strings.Split(line, "|")...)})
+		lines := strings.Split(o.out, "\n")
+		if got := strings.Join(lines[:max(0, len(lines)-2)], " "); got != want {
+			t.Errorf("%s completes to %q, want %q", line, got, want)
+		}
+	}
+}

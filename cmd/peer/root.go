@@ -36,6 +36,7 @@ func rootCommand(c *cli) *cobra.Command {
 		exitCodesTopic(),
 	)
 	root.AddCommand(habitCommands(c)...)
+	c.completeFlags(root)
 	return root
 }
 

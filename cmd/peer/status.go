@@ -17,8 +17,8 @@ func statusCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status [KIND|OBJ]", Short: "What is happening now",
 		Long: "Tell where each step of an object stands: what it waits for, since when, how long it worked, and which\n" +
-			"fields people disagree about; of a pod also what its containers wrote last. Without an object, or with a kind, a line for each. The exit code tells where the object, or the worst of all, stands\n" +
-			"(peer help exit-codes).",
+			"fields people disagree about; of a pod also what its containers wrote last. Without an object, or with a kind, a\n" +
+			"line for each. The exit code tells where the object, or the worst of all, stands (peer help exit-codes).",
 		Example:           "  peer status\n  peer status pods\n  peer status web\n  peer status machine/m1 --net",
 		Args:              objectArgs(0, 1),
 		ValidArgsFunction: c.completeGet,

@@ -16,6 +16,12 @@ func verifyCommand(c *cli) *cobra.Command {
 			"foreign steps do not fit. The exit code is 1 if there are any.",
 		Example: "  peer verify\n  peer verify pod --svg > pod.svg",
 		Args:    cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return c.completeKinds(cmd, args, begun)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req := &apiv1.VerifyRequest{}
 			if len(args) == 1 {
