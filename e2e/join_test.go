@@ -92,6 +92,9 @@ func TestMachineJoinsRunsPodsAndIsRemoved(t *testing.T) {
 	// Removed, it is nobody: its pods go, and it can't come back as it is.
 	c.must(t, 2, "machine", "remove", g.name, "--reason", "its disk died")
 	c.awaitMachines(t, machines)
+	refuses(t, c.ask(t, 1, "", "delete", "machine/m1"), "machine/m1 belongs to the cluster", "peer machine drain m1", "peer machine remove m1")
+	refuses(t, c.ask(t, 1, "", "switch", "machine/m1", "deleted"), "machine/m1 belongs to the cluster")
+	says(t, c.awaitText(t, 1, "machine/"+g.name, whyOnly("was removed from the cluster; this is what is left of it")), "peer delete machine/"+g.name)
 	says(t, c.awaitText(t, 1, "settler", blockedBy(`schedule: no machine has the label new=yes`)), "blocked")
 	g.stop(t, syscall.SIGKILL)
 	refuses(t, g.run(t, g.with("up")...), "was removed from the cluster", "its disk died", "peer leave --purge")

@@ -149,7 +149,7 @@ func TestSpecsThatAreRefused(t *testing.T) {
 			refuses(t, c.ask(t, 1, "", "get", "refused"), "pod/refused does not exist")
 		})
 	}
-	refuses(t, c.program(t, "", "--lab", labName+"/9", "get"), "no peer is running at", "peer up")
+	refuses(t, c.program(t, "", "--lab", labName+"/9", "get"), "machine 9 of lab", "peer lab status")
 	refuses(t, c.ask(t, 1, "", "run", "refused", "--image", helloImage, "--memory", "lots"), "memory", `"lots" is not a size`)
 	refuses(t, c.ask(t, 1, "", "delete", "refused"), "pod/refused does not exist")
 }

@@ -56,7 +56,10 @@ func machineOf(s peer.Seen) string {
 // cause says in one sentence what holds an object up, and what to do about it.
 func cause(c *peer.Core, s peer.Seen, st lifecycle.StepState) (sentence, fix string) {
 	key := s.Object.Key
+	_, member := c.IDOf(key.Name)
 	switch {
+	case key.Kind == "Machine" && !member:
+		return fmt.Sprintf("%s was removed from the cluster; this is what is left of it", key), fmt.Sprintf("Take it away with `peer delete %s`.", key)
 	case s.Eval.Silent != "":
 		return silent(c, s)
 	case st.State == lifecycle.StateRetrying:
@@ -89,7 +92,7 @@ func silent(c *peer.Core, s peer.Seen) (sentence, fix string) {
 	grace := s.Object.Fields.Duration("spec.grace")
 	switch {
 	case s.Object.Fields.String("spec.partition") != api.PartitionReplace:
-		return sentence + "; it is pinned, so it waits for its machine", "Bring the machine back, or run `peer machine evict " + s.Eval.Silent + "`."
+		return sentence + "; it is pinned, so it waits for its machine", "Bring the machine back. If it is lost for good, `peer machine remove " + s.Eval.Silent + "` takes it out, and its pods run elsewhere, without what only its disk held."
 	case time.Since(s.Eval.SilentSince) < grace:
 		return sentence + fmt.Sprintf("; it is replaced when that lasts %s and a majority of the voters find the same", grace), remedy(api.MachineSilent)
 	case yes <= of/2:

@@ -53,6 +53,9 @@ func (s *Server) write(ctx context.Context, by, message string, edits []peer.Edi
 	if fault != nil {
 		return nil, wire(fault)
 	}
+	if err := s.read(ctx, func(c *peer.Core) *api.Error { return sparesMembers(c, edits) }); err != nil {
+		return nil, err
+	}
 	a, err := s.cfg.Loop.Write(ctx, peer.Write{Author: who, Message: message, Edits: edits})
 	if err != nil {
 		return nil, wire(err)
@@ -65,6 +68,19 @@ func (s *Server) write(ctx context.Context, by, message string, edits []peer.Edi
 		out.Outcomes = append(out.Outcomes, outcomeTo(o))
 	}
 	return out, nil
+}
+
+// sparesMembers refuses to delete the object of a machine that belongs to the cluster: the
+// machine would go on without one, and take no pods.
+func sparesMembers(c *peer.Core, edits []peer.Edit) *api.Error {
+	for _, e := range edits {
+		deletes := e.Kind == peer.EditDelete || e.Kind == peer.EditSwitch && e.Switch.Target == "deleted"
+		if _, member := c.IDOf(e.Key.Name); deletes && e.Key.Kind == "Machine" && member {
+			return api.Errorf(api.Invalid, "%s belongs to the cluster, so it can't be deleted; nothing was changed. "+
+				"`peer machine drain %s` moves its pods away, `peer machine remove %s` takes it out", e.Key, e.Key.Name, e.Key.Name)
+		}
+	}
+	return nil
 }
 
 func outcomeTo(o peer.Outcome) *apiv1.Outcome {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 
@@ -84,60 +83,9 @@ func TestGetOfKindsOfOtherSystems(t *testing.T) {
 	f.run(t, "get", "gone").wantErr(t, exitError, "pod/gone does not exist")
 }
 
-var quoted = regexp.MustCompile("`peer ([^`]*)`")
-
-func TestGetByLabel(t *testing.T) {
-	f := &fake{get: func(*apiv1.GetRequest) (*apiv1.GetResponse, error) {
-		labels := func(name, app string) *apiv1.Object {
-			return &apiv1.Object{Key: &apiv1.Key{Kind: "Pod", Namespace: "default", Name: name}, Fields: map[string]string{"spec.labels.app": api.Str(app), "spec.labels.tier": `"front"`}}
-		}
-		return &apiv1.GetResponse{Objects: []*apiv1.Object{labels("a", "web"), labels("b", "db"), labels("c", "web")}}, nil
-	}}
-	if o := f.run(t, "get", "pods", "-l", "app=web,tier=front", "-o", "name"); o.out != "pod/a\npod/c\n" {
-		t.Errorf("the pods with both labels are %q", o.out)
-	}
-	f.run(t, "get", "pods", "-l", "app").wantErr(t, exitError, `--label "app": write KEY=VALUE`)
-}
-
-// An answer with nothing in it is told from one that is missing.
-func TestNoEventsAreSaid(t *testing.T) {
-	f := &fake{events: func(*apiv1.EventsRequest, *connect.ServerStream[apiv1.Event]) error { return nil }}
-	if o := f.run(t, "events", "--loop", "frob"); o.code != exitOK || o.out != "" || o.errs != "there are no such events\n" {
-		t.Errorf("no events: %+v", o)
-	}
-}
-
-func TestALabThatIsNotThere(t *testing.T) {
-	(&fake{}).run(t, "lab", "status", "--name", "nowhere").wantErr(t, exitError, "there is no lab nowhere; make one with `peer lab up --nodes 3 --name nowhere`")
-}
-
-// A word that has no counterpart says how it is done here, by commands and flags that exist.
+// A word that has no counterpart says how it is done here.
 func TestHabitsTellOurWay(t *testing.T) {
 	(&fake{}).run(t, "rollout", "status", "web", "--watch").wantErr(t, exitError, "there is no `peer rollout`", "`peer roll OBJ 10%`")
-	root := rootCommand(&cli{env: func(string) string { return "" }})
-	said := map[string]string{}
-	for word, instead := range otherwise {
-		said[word] = instead
-	}
-	for flag, instead := range flagHabits {
-		said[flag] = instead
-	}
-	for word, instead := range said {
-		for _, m := range quoted.FindAllStringSubmatch(instead, -1) {
-			line, _, _ := strings.Cut(m[1], " | ")
-			args := strings.Fields(line)
-			cmd, rest, err := root.Find(args)
-			if err != nil || cmd == root && !strings.HasPrefix(args[0], "-") || cmd.Hidden {
-				t.Errorf("%s: there is no `peer %s`", word, m[1])
-				continue
-			}
-			for _, arg := range rest {
-				if name, long := strings.CutPrefix(arg, "--"); long && name != "" && cmd.Flag(name) == nil {
-					t.Errorf("%s: `peer %s` has no flag %s", word, m[1], arg)
-				}
-			}
-		}
-	}
 }
 
 // What is wrong with a flag, and with a word below a group, is said in our words.

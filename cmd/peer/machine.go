@@ -176,6 +176,7 @@ func machineRemoveCommand(c *cli) *cobra.Command {
 				return err
 			}
 			c.print("machine/" + name + " removed\n")
+			c.say("What it last said of itself stays until `peer delete machine/%s`.", name)
 			c.view(done.GetView())
 			return nil
 		},
