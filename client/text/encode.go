@@ -117,6 +117,19 @@ func MessageJSON(m proto.Message) (string, error) {
 	return b.String() + "\n", nil
 }
 
+// MessageLine writes an answer as MessageJSON does, in one line.
+func MessageLine(m proto.Message) (string, error) {
+	text, err := MessageJSON(m)
+	if err != nil {
+		return "", err
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, []byte(text)); err != nil {
+		return "", fmt.Errorf("write JSON: %w", err)
+	}
+	return b.String() + "\n", nil
+}
+
 func statusJSON(m *apiv1.StatusResponse) (string, error) {
 	rest := proto.CloneOf(m)
 	rest.Objects = nil

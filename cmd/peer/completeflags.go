@@ -48,7 +48,7 @@ func completeWords(words ...string) cobra.CompletionFunc {
 func completeUsage(flag string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		usage := strings.ReplaceAll(cmd.Flag(flag).Usage, " or ", ", ")
-		return startingWith(begun, strings.Split(usage, ", ")), cobra.ShellCompDirectiveNoFileComp
+		return startingWith(begun, strings.Split(strings.TrimSuffix(usage, ": an object in each line"), ", ")), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

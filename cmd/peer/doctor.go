@@ -7,7 +7,8 @@ import (
 )
 
 func doctorCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
+	var output string
+	cmd := &cobra.Command{
 		Use: "doctor", Short: "Look for what on this machine keeps the cluster from working",
 		Long:    "Look for what on this machine keeps the cluster from working: a firewall, a setting. The exit code is 1 when\nthere is something.",
 		Example: "  peer doctor",
@@ -22,12 +23,18 @@ func doctorCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c.print(c.style().Findings(got))
-			c.view(got.GetView())
+			if output == "" {
+				c.print(c.style().Findings(got))
+				c.view(got.GetView())
+			} else if err := c.printMessage(got, output); err != nil {
+				return err
+			}
 			if len(got.GetFindings()) > 0 {
 				return &exitStatus{code: exitError}
 			}
 			return nil
 		},
 	}
+	outputFlag(cmd, &output)
+	return cmd
 }

@@ -8,11 +8,12 @@ import (
 
 	"starling.dev/starling/api"
 	apiv1 "starling.dev/starling/api/v1"
+	"starling.dev/starling/client/text"
 )
 
 func eventsCommand(c *cli) *cobra.Command {
 	var follow bool
-	var loop, since string
+	var loop, since, output string
 	var authors api.Authors
 	cmd := &cobra.Command{
 		Use: "events [OBJ]", Short: "What loops did",
@@ -23,6 +24,9 @@ func eventsCommand(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key, err := c.anyObject(cmd.Context(), args)
 			if err != nil {
+				return err
+			}
+			if err := oneOf("-o", output, "", "json"); err != nil {
 				return err
 			}
 			from, err := c.since(since)
@@ -41,7 +45,9 @@ func eventsCommand(c *cli) *cobra.Command {
 			defer events.Close()
 			any := false
 			for ; events.Receive(); any = true {
-				c.print(c.style().Event(events.Msg()))
+				if err := c.printEvent(events.Msg(), output); err != nil {
+					return err
+				}
 			}
 			if !any && events.Err() == nil {
 				c.say("there are no such events")
@@ -51,9 +57,20 @@ func eventsCommand(c *cli) *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as they happen")
 	cmd.Flags().StringVar(&loop, "loop", "", "only of this loop")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json: an object in each line")
 	byAuthors(cmd, &authors)
 	cmd.Flags().StringVar(&since, "since", "", "only the last `TIME`, as in 10m, or since a time as in 2006-01-02T15:04:05Z")
 	return cmd
+}
+
+func (c *cli) printEvent(e *apiv1.Event, output string) error {
+	if output == "" {
+		c.print(c.style().Event(e))
+		return nil
+	}
+	line, err := text.MessageLine(e)
+	c.print(line)
+	return err
 }
 
 // ended is the error of a stream that ended, nil for one that came to its end.

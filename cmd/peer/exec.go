@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"connectrpc.com/connect"
@@ -105,6 +106,17 @@ func (s *execStream) feed(in io.Reader) {
 	}
 }
 
+// notStarted gives a command that the runtime could not start the exit code that a shell
+// would give it. The runtime's words (runc's and crun's) are all that tells.
+func notStarted(err error) error {
+	if said := err.Error(); strings.Contains(said, "executable file not found") || strings.Contains(said, "no such file or directory") {
+		return &exitStatus{code: exitNoCommand, err: err}
+	} else if strings.Contains(said, "permission denied") {
+		return &exitStatus{code: exitNotRunnable, err: err}
+	}
+	return err
+}
+
 // execOutput copies the command's output until it exits.
 func (c *cli) execOutput(s *execStream) error {
 	defer s.stream.CloseResponse()
@@ -114,7 +126,7 @@ func (c *cli) execOutput(s *execStream) error {
 			return errors.New("the command's machine was lost before the command ended; whether it still runs is not known")
 		}
 		if err != nil {
-			return client.AsError(err)
+			return notStarted(client.AsError(err))
 		}
 		_, _ = c.out.Write(out.GetStdout())
 		_, _ = c.errs.Write(out.GetStderr())

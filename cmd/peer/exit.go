@@ -23,6 +23,8 @@ const (
 	exitBlocked     = 4
 	exitFailed      = 5
 	exitTimedOut    = 124
+	exitNotRunnable = 126 // as a shell says it, and 127
+	exitNoCommand   = 127
 	exitInterrupted = 130
 )
 
@@ -35,6 +37,8 @@ const exitCodesHelp = `The exit codes of all commands:
     4   status, why: blocked, until something changes
     5   status, why: failed, and tried again
   124   wait: the time is over
+  126   exec: the command can't be run
+  127   exec: the container has no such command
   130   the command was interrupted
 
 status and why end with 0 where all is converged; status of several objects ends as the worst of them does. exec ends

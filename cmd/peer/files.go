@@ -175,14 +175,19 @@ func located(err error, specs []specFile) error {
 	return err
 }
 
-// change makes a change set and prints what it did.
-func (c *cli) change(ctx context.Context, message string, edits ...*apiv1.Edit) error {
+// changed makes a change set.
+func (c *cli) changed(ctx context.Context, message string, edits ...*apiv1.Edit) (*apiv1.ApplyResponse, error) {
 	p, err := c.dial()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer p.Close()
-	done, err := p.Apply(ctx, &apiv1.ApplyRequest{Edits: edits, Message: message, Author: c.author()})
+	return p.Apply(ctx, &apiv1.ApplyRequest{Edits: edits, Message: message, Author: c.author()})
+}
+
+// change makes a change set and prints what it did.
+func (c *cli) change(ctx context.Context, message string, edits ...*apiv1.Edit) error {
+	done, err := c.changed(ctx, message, edits...)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,9 @@ func machineListCommand(c *cli) *cobra.Command {
 		Example: "  peer machine ls -o wide",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("-o", output, "", "wide", "json", "yaml"); err != nil {
+				return err
+			}
 			got, err := c.machines(cmd.Context())
 			if err != nil {
 				return err

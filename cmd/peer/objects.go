@@ -93,5 +93,8 @@ func oneOf(flag, word string, words ...string) error {
 	}
 	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" })
 	last := len(words) - 1
+	if last == 0 {
+		return fmt.Errorf("%s %q: there is only %s", flag, word, words[0])
+	}
 	return fmt.Errorf("%s %q: there are only %s and %s", flag, word, strings.Join(words[:last], ", "), words[last])
 }

@@ -8,6 +8,7 @@ import (
 
 func planCommand(c *cli) *cobra.Command {
 	var files []string
+	var output string
 	cmd := &cobra.Command{
 		Use: "plan -f FILE", Short: "Tell what applying the files would do, and do nothing",
 		Long: "Tell which fields would change, which steps would run again and where, what would stay, and what that\n" +
@@ -15,6 +16,9 @@ func planCommand(c *cli) *cobra.Command {
 		Example: "  peer plan -f web.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := knownOutput(output); err != nil {
+				return err
+			}
 			specs, err := c.readSpecs(cmd.Context(), files)
 			if err != nil {
 				return err
@@ -28,12 +32,17 @@ func planCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return located(err, specs)
 			}
-			c.print(c.style().Plan(plan))
-			c.view(plan.GetView())
+			if output == "" {
+				c.print(c.style().Plan(plan))
+				c.view(plan.GetView())
+			} else if err := c.printMessage(plan, output); err != nil {
+				return err
+			}
 			return differs(plan)
 		},
 	}
 	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "a file, a directory, or - for the standard input; may be repeated")
+	outputFlag(cmd, &output)
 	return cmd
 }
 
