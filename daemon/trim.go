@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"starling.dev/starling/internal/heap"
 )
 
 const (
@@ -25,25 +27,26 @@ func (trimmer) String() string { return "unused memory" }
 
 // Run looks until the context ends.
 func (trimmer) Run(ctx context.Context) error {
+	heap.Pace()
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
-	for before := readHeap(); ; {
+	for before := readUse(); ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		now := readHeap()
+		now := readUse()
 		if now.wastes(before) {
 			debug.FreeOSMemory()
-			now = readHeap()
+			now = readUse()
 		}
 		before = now
 	}
 }
 
-// heap is what the runtime says of its memory, in bytes.
-type heap struct {
+// use is what the runtime says of its memory, in bytes.
+type use struct {
 	allocated uint64 // since the start
 	used      uint64 // by objects, among them such as nobody refers to any more
 	live      uint64 // of used, as of the last collection
@@ -51,17 +54,17 @@ type heap struct {
 }
 
 // wastes reports whether a collection would give much back that is not needed soon.
-func (h heap) wastes(before heap) bool {
-	garbage := h.used - min(h.live, h.used)
-	return h.allocated-before.allocated < trimBusy && h.free+garbage >= trimWorth
+func (u use) wastes(before use) bool {
+	garbage := u.used - min(u.live, u.used)
+	return u.allocated-before.allocated < trimBusy && u.free+garbage >= trimWorth
 }
 
-func readHeap() heap {
+func readUse() use {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
 	}
 	metrics.Read(samples)
 	at := func(i int) uint64 { return samples[i].Value.Uint64() }
-	return heap{allocated: at(0), used: at(1), live: at(2), free: at(3)}
+	return use{allocated: at(0), used: at(1), live: at(2), free: at(3)}
 }

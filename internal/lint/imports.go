@@ -61,12 +61,13 @@ func Rules() []Rule {
 		{Of: "oci/testimage", Libraries: registry},
 		// A running peer, and what speaks to one.
 		{Of: "server", Own: []string{"api", "api/v1/...", "crdt", "identity", "lifecycle", "oci", "peer"}, Libraries: wire},
-		{Of: "daemon", Own: []string{"api", "api/v1/...", "crdt", "gossip", "identity", "lifecycle", "loops", "netstack/...", "oci", "peer", "server", "store", "web"}, Libraries: append(probes, system...)},
+		{Of: "daemon", Own: []string{"api", "api/v1/...", "crdt", "gossip", "identity", "internal/heap", "lifecycle", "loops", "netstack/...", "oci", "peer", "server", "store", "web"}, Libraries: append(probes, system...)},
 		{Of: "client/...", Own: []string{"api", "api/v1/...", "client"}, Libraries: append([]string{"github.com/goccy/go-yaml"}, wire...)},
 		{Of: "loop", Own: []string{"api", "api/v1/...", "client"}, Libraries: wire},
 		{Of: "compose", Own: []string{"api"}, Libraries: []string{"github.com/compose-spec/compose-go/v2"}},
 		{Of: "lab", Own: []string{"api", "api/v1/...", "client", "netstack/linux", "netstack/linux/lan"}, Libraries: system},
 		{Of: "web", Own: []string{"api", "api/v1/...", "client"}, Libraries: wire},
+		{Of: "internal/heap"},
 		{Of: "cmd/...", Own: []string{everything}, Libraries: []string{everything}},
 		// Tools of the project, examples for its users, and tests of the whole.
 		{Of: "internal/...", Own: []string{everything}, Libraries: []string{everything}},

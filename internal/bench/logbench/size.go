@@ -18,6 +18,7 @@ import (
 
 	"starling.dev/starling/internal/bench/report"
 	"starling.dev/starling/internal/bench/rig"
+	"starling.dev/starling/internal/heap"
 	"starling.dev/starling/peer"
 )
 
@@ -81,6 +82,7 @@ func measure(ctx context.Context, dir string) (m measured, err error) {
 
 // Child is what another process does, by its role.
 func Child(role string) error {
+	heap.Pace() // as the daemon does
 	if role == roleServe {
 		return serve()
 	}
