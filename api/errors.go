@@ -137,7 +137,7 @@ var codes = []Code{
 	{TokenExpired, "The token's time is over.", "Make a new one with `peer invite`."},
 	{TokenInvalid, "The token is not one that this cluster made.", "Copy the whole join line that `peer invite` printed, or make a new one."},
 	{TokenUsed, "The token was used before, and each works once.", "Make a new one with `peer invite`."},
-	{TooLarge, "The spec is larger than the limit.", "Move large values into the image or a volume."},
+	{TooLarge, "A spec, a note, or what a step returned is larger than the limit.", "Move large values into the image or a volume, and keep where they are."},
 	{Unauthorized, "The credentials are missing or do not suffice.", "Use other credentials, or ask who administers the registry or the cluster."},
 	{UndoFailed, "A step could not be taken back; that is tried again with a growing delay.", "Mend what the message names, or pass the step over with `peer switch --skip`."},
 	{WrongCluster, "The token or the peer belongs to another cluster.", "Use a token of the cluster that the address belongs to."},

@@ -76,6 +76,9 @@ func (e *engine) decide(t *tracked, snap *lifecycle.Object, run lifecycle.Run, v
 // outcome is the register of a finished attempt.
 func (e *engine) outcome(t *tracked, step *lifecycle.Step, reads [32]byte, out lifecycle.Outputs, err error) crdt.Register {
 	old := t.snap().Results[step.Name]
+	if fault := tooLarge(step, out, err); fault != nil {
+		err = fault
+	}
 	if err == nil {
 		delete(t.tries, step.Name)
 		return crdt.Register{Phase: crdt.PhaseDone, Reads: reads, Outputs: out, Failures: uint32(old.Failures)}
@@ -128,6 +131,7 @@ func (e *engine) blocked(t *tracked, step *lifecycle.Step) {
 func (e *engine) write(t *tracked, step *lifecycle.Step, reg crdt.Register) {
 	old := t.snap().Results[step.Name]
 	reg.Executor = e.c.self.ID
+	fitText(&reg)
 	same := lifecycle.Phase(reg.Phase) == old.Phase && reg.Reads == old.Reads && reg.Code == old.Code &&
 		reg.Message == old.Message && maps.Equal(reg.Outputs, old.Outputs) &&
 		(step.Where != lifecycle.OnMachine || old.Executor == e.c.self.Name) && reg.Phase != crdt.PhaseFailed

@@ -53,6 +53,8 @@ type journal struct {
 	recall uint64
 	// since counts the changes that were folded since the last checkpoint.
 	since int
+	// unreadable counts own changes that were not written, since others would not read them.
+	unreadable int
 	// unsaved is how many bytes of objects at rest the last checkpoint, which may have failed
 	// or be under way, was to take out of memory.
 	unsaved int
@@ -321,6 +323,10 @@ func (j *journal) write(ch crdt.Change) crdt.ID {
 	ch.Auth = j.c.trust.Seen(j.c.self.ID)
 	ch.At = crdt.Place{Machine: j.c.self.ID, Actor: j.actor, Head: crdt.Head{Seq: j.ownSeq() + 1}}
 	raw := ch.Encode()
+	if _, err := crdt.DecodeChange(raw); err != nil {
+		j.unreadable++ // who writes looks before; else the others would have another state from here on
+		return crdt.ID{}
+	}
 	id := crdt.ChangeID(j.actor, raw)
 	j.turn = append(j.turn, raw)
 	j.apply(ch, id)

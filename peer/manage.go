@@ -188,6 +188,9 @@ func (e *engine) writeChild(t *tracked, step *lifecycle.Step, child lifecycle.Ch
 	if len(ch.Ops) == 0 {
 		return false, nil
 	}
+	if fault := legible(&ch); fault != nil {
+		return false, &lifecycle.Error{Code: fault.Code, Message: fmt.Sprintf("loop %s asks for child %d, which is too large: %s", t.kind.Graph.StepOwner(step.Name), child.Slot, fault.Message)}
+	}
 	e.c.journal.write(ch)
 	return true, nil
 }

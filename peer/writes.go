@@ -72,6 +72,13 @@ func (w *writes) begin(req Write) {
 		}
 		answer.Objects = append(answer.Objects, outcome)
 	}
+	for _, ch := range slices.Concat(losers, changes) {
+		if answer.Err = legible(&ch); answer.Err != nil {
+			answer.Set, answer.Objects = "", nil
+			w.c.out.Answers = append(w.c.out.Answers, answer)
+			return
+		}
+	}
 	for _, ch := range losers { // first, so that no other has the name meanwhile
 		w.c.journal.write(ch)
 		answer.Set = hex.EncodeToString(set[:6])

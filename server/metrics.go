@@ -55,6 +55,8 @@ func writeMetrics(w io.Writer, c *peer.Core) {
 	e.value("starling_log_entries_total", float64(figures["entries"]))
 	e.family("starling_actions", "gauge", "Steps that this peer is at work on.")
 	e.value("starling_actions", float64(figures["actions"]))
+	e.family("starling_unreadable_changes_total", "counter", "Changes that this peer did not write, since no other would read them: a fault of the program.")
+	e.value("starling_unreadable_changes_total", float64(figures["unreadable"]))
 	e.timings(c.Timings(time.Time{}))
 	e.churn(c)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"regexp"
 	"sync"
 	"time"
 
@@ -117,6 +118,9 @@ func resultOf(r *apiv1.StepResult) (lifecycle.Outputs, error) {
 	return r.GetOutputs(), err
 }
 
+// codePattern is what codes look like; programs that give none, or a sentence, have none.
+var codePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,63}$`)
+
 // failureOf is how a call ended; nil if its step is done.
 func failureOf(r *apiv1.StepResult) error {
 	if r.GetMessage() == "" && r.GetCode() == "" {
@@ -126,7 +130,7 @@ func failureOf(r *apiv1.StepResult) error {
 		return &lifecycle.Pending{Message: r.GetMessage()}
 	}
 	code := r.GetCode()
-	if code == "" {
+	if !codePattern.MatchString(code) {
 		code = api.StepFailed
 	}
 	failed := &lifecycle.Error{Code: code, Message: r.GetMessage(), Wait: r.GetWait()}

@@ -225,7 +225,7 @@ func (c *checker) running() {
 func (c *checker) figures(m *machine) {
 	f := m.core.Figures()
 	objects := f["objects"]
-	for name, limit := range map[string]int64{"actions": podNames, "pending_writes": 0, "waiting_wakes": 100 + 100*objects, "effects": objects} {
+	for name, limit := range map[string]int64{"actions": podNames, "pending_writes": 0, "unreadable": 0, "waiting_wakes": 100 + 100*objects, "effects": objects} {
 		if f[name] > limit {
 			c.w.fail(11, "%s holds %d %s at rest, with %d objects", m.name, f[name], name, objects)
 		}
