@@ -58,7 +58,7 @@ func TestScheduleSaysWhyNoMachineFits(t *testing.T) {
 			name: "a label that no machine has", fields: api.Fields{"spec.require.zone": `"nord"`}, change: func(c *fakeCluster) { c.objects[0] = ssd }, code: api.LabelMissing,
 			message: "no machine has the label zone=nord; the nearest that exists is zone=north",
 		},
-		{name: "a label far from all", fields: api.Fields{"spec.require.gpu": `"yes"`}, code: api.LabelMissing, message: "no machine has the label gpu=yes; add it with `peer edit machine/NAME`"},
+		{name: "a label far from all", fields: api.Fields{"spec.require.gpu": `"yes"`}, code: api.LabelMissing, message: "no machine has the label gpu=yes; add it with `peer machine label NAME gpu=yes`"},
 		{
 			name: "states", code: api.NoMachineFits, message: "no machine fits: a is silent; b is drained",
 			change: func(c *fakeCluster) {
@@ -117,6 +117,19 @@ func TestScheduleKeepsThePlace(t *testing.T) {
 		_, err := schedule(newFakeCluster(), in)
 		if e := failure(t, err); e.Outputs.String("status.machine") != home || len(e.Outputs.Keys("status.refused")) != 2 {
 			t.Errorf("it fits nowhere, was on %s, and the outputs are %v", home, e.Outputs)
+		}
+	}
+}
+
+// On a machine that is drained a pod goes on until another one has room; one that is silent or
+// removed has it no more.
+func TestScheduleOfAPodThatFitsNowhereElse(t *testing.T) {
+	for standing, want := range map[string]string{StandingDrained: "a", StandingSilent: "", StandingRemoved: ""} {
+		in := inputs(api.Fields{"machine.standing": api.Str(standing), "spec.containers.app.resources.cpu": `"9"`})
+		in.Previous["status.machine"] = `"a"`
+		_, err := schedule(newFakeCluster(), in)
+		if e := failure(t, err); e.Outputs.String("status.machine") != want {
+			t.Errorf("its machine is %s, and it is on %q, want %q", standing, e.Outputs.String("status.machine"), want)
 		}
 	}
 }

@@ -46,11 +46,20 @@ func schedule(v lifecycle.View, in lifecycle.Inputs) (lifecycle.Outputs, error) 
 	for _, r := range p.Refusals {
 		out[api.Join("status", "refused", r.Machine)] = api.Str(r.Reason)
 	}
-	if need.Previous != "" {
-		out["status.machine"] = api.Str(need.Previous)
+	if stays := stays(in); stays != "" {
+		out["status.machine"] = api.Str(stays)
 	}
 	code, message := verdict(need, machines, p.Refusals)
 	return nil, &lifecycle.Error{Code: code, Message: message, Wait: true, Outputs: out}
+}
+
+// stays is the machine where a pod that fits nowhere goes on as it is: its own, unless that
+// can't run it any more. On one that is drained it runs until another one has room.
+func stays(in lifecycle.Inputs) string {
+	if s := in.Fields.String("machine.standing"); s == StandingSilent || s == StandingRemoved {
+		return ""
+	}
+	return in.Previous.String("status.machine")
 }
 
 func needOf(v lifecycle.View, in lifecycle.Inputs) sched.Need {
@@ -142,5 +151,5 @@ func missingLabel(k, want string, machines []sched.Machine) string {
 	if near := api.Nearest(k+"="+want, slices.Compact(pairs)); near != "" {
 		return fmt.Sprintf("%s; the nearest that exists is %s", message, near)
 	}
-	return message + "; add it with `peer edit machine/NAME`"
+	return fmt.Sprintf("%s; add it with `peer machine label NAME %s=%s`", message, k, want)
 }

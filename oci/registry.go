@@ -134,7 +134,7 @@ func (i *Images) pullError(ref imageRef, err error) error {
 	case errors.As(err, &status) && status.StatusCode < http.StatusInternalServerError:
 		return failure(api.ImageNotFound, err, "registry %s does not give image %s: %v", ref.domain, ref.given, err)
 	case unreachableRegistry(err):
-		return failure(api.RegistryUnreachable, err, "registry %s is not to be reached for image %s: %v; it is tried again", ref.domain, ref.given, err)
+		return failure(api.RegistryUnreachable, err, "registry %s is not to be reached for image %s: %v", ref.domain, ref.given, err)
 	}
 	return fmt.Errorf("pull image %s: %w", ref.given, err)
 }

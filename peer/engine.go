@@ -184,6 +184,7 @@ func (e *engine) account(t *tracked) {
 		machine = e.names.One(machine)
 		e.placed.remove(t.placed, t)
 		e.placed.add(machine, t)
+		e.lessPlaced(t.placed)
 	}
 	e.usage[t.placed] = e.usage[t.placed].Sub(t.reserved)
 	e.usage[machine] = e.usage[machine].Add(now)

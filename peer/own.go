@@ -200,12 +200,19 @@ func (e *engine) tables(own map[string]ownKind, fresh []applicant) *api.Catalog 
 	return api.Builtin().With(tables...)
 }
 
-// stays keeps a Kind that was deleted in sight while a partition has left it objects: who
-// wants to be rid of them has to see what they are.
+// stays keeps from its end what others keep from it, which no step tells of.
 func (e *engine) stays(t *tracked, eval *lifecycle.Evaluation) {
-	if t.ref.Kind != kindKind || !eval.Gone {
-		return
+	switch {
+	case t.ref.Kind == kindKind && eval.Gone:
+		e.keepsObjects(t, eval)
+	case t.ref.Kind == "Machine" && eval.Goal == api.TargetDrained && eval.Verdict == lifecycle.Converged:
+		e.keepsPods(t, eval)
 	}
+}
+
+// keepsObjects keeps a Kind that was deleted in sight while a partition has left it objects:
+// who wants to be rid of them has to see what they are.
+func (e *engine) keepsObjects(t *tracked, eval *lifecycle.Evaluation) {
 	var left []string
 	for _, o := range e.list(api.OwnKind(t.ref.Name)) {
 		left = append(left, o.Key.String())

@@ -68,6 +68,8 @@ func cause(c *peer.Core, s peer.Seen, st lifecycle.StepState) (sentence, fix str
 			sentence += fmt.Sprintf(" (failure %d in a row)", n)
 		}
 		return sentence, remedy(st.Code)
+	case st.State == lifecycle.StateBlocked && st.Code == api.NoMachineFits:
+		return fmt.Sprintf("%s: %s: %s", key, st.Step, st.Message), makeRoom(s.Object.Status())
 	case st.State == lifecycle.StateBlocked:
 		return fmt.Sprintf("%s: %s: %s", key, st.Step, st.Message), remedy(st.Code)
 	case st.State == lifecycle.StateRunning && st.Message != "":
@@ -86,6 +88,9 @@ func cause(c *peer.Core, s peer.Seen, st lifecycle.StepState) (sentence, fix str
 func silent(c *peer.Core, s peer.Seen) (sentence, fix string) {
 	yes, of := c.Votes(s.Eval.Silent)
 	sentence = fmt.Sprintf("%s is on machine %s, which has been silent for %s, as seen from %s", s.Object.Key, s.Eval.Silent, ago(s.Eval.SilentSince), c.Self().Name)
+	if s.Object.Key.Kind == "Machine" {
+		sentence = fmt.Sprintf("%s has been silent for %s, as seen from %s", s.Object.Key, ago(s.Eval.SilentSince), c.Self().Name)
+	}
 	if s.Object.Key.Kind != "Pod" {
 		return sentence, remedy(api.MachineSilent)
 	}
@@ -137,7 +142,8 @@ func undoing(c *peer.Core, s peer.Seen, st lifecycle.StepState) (sentence, fix s
 	pass := fmt.Sprintf("Mend what holds it up, or pass the step over with %s.", skip(s, st))
 	switch {
 	case st.Code == api.MachineSilent:
-		return fmt.Sprintf("%s: %s has to be taken down on %s, which has been silent for %s", key, st.Step, st.Machine, ago(st.Since)), remedy(st.Code)
+		return fmt.Sprintf("%s: %s has to be taken down on %s, which has been silent for %s", key, st.Step, st.Machine, ago(st.Since)), fmt.Sprintf(
+			"Look after the machine: it does that when it is back. If it is gone for good, take it out with `peer machine remove %s`.", st.Machine)
 	case st.Message != "":
 		return fmt.Sprintf("%s: taking %s down on %s failed: %s; it is tried again %s", key, st.Step, st.Machine, st.Message, in(st.Until)), pass
 	case !st.Until.IsZero():
