@@ -47,15 +47,15 @@ func silentCauses() []cause {
 		{
 			name: "machine silent", key: "why-waits", at: []int{1, 2},
 			says: ` is on machine m3, which has been silent for [\d.]+m?s, as seen from m\d; it is pinned, so it waits for its machine`,
-			todo: "Bring the machine back, or run `peer machine evict m3`",
+			todo: "Bring the machine back. If it is lost for good, `peer machine remove m3`",
 		}, {
 			name: "machine silent, asked about itself", key: "machine/m3", at: []int{1, 2},
-			says: ` is on machine m3, which has been silent for [\d.]+m?s, as seen from m\d`,
+			says: ` has been silent for [\d.]+m?s, as seen from m\d`,
 			todo: "Look after the machine",
 		}, {
 			name: "deletion on a silent machine", key: "why-goes", at: []int{1, 2},
 			says: `: \w+ has to be taken down on m3, which has been silent for [\d.]+m?s`,
-			todo: "Look after the machine",
+			todo: "take it out with `peer machine remove m3`",
 		},
 	}
 }
@@ -63,6 +63,11 @@ func silentCauses() []cause {
 func machineCauses() []cause {
 	return []cause{
 		{
+			name: "machine drained, and a pod has no other place", key: "machine/m2", stage: drainedWithAPod,
+			says: `: one pod still runs there; pod/why-homeless: schedule: no machine fits: m1 has no label homeless .*; m2 is drained; m3 has no label homeless`,
+			todo: "Bring m2 back with `peer machine resume m2`", step: "drained waits for pod/why-homeless on m2",
+			mend: func(t *testing.T, c *cluster, _ string) { c.must(t, 3, "machine", "resume", "m2") },
+		}, {
 			name: "executor silent", pod: podSpec{name: executedBy("m2"), args: serve}, at: []int{1, 3}, verdict: "progressing",
 			stage: freeze,
 			says:  `: schedule has been due on m2 for [\d.]+m?s, and m\d has heard nothing of m2 for [\d.]+m?s; another machine takes it over when that one is found silent`,
@@ -87,6 +92,17 @@ func machineCauses() []cause {
 			todo: "Set the clock",
 		},
 	}
+}
+
+// drainedWithAPod drains m2, where a pod runs that fits nowhere else.
+func drainedWithAPod(t *testing.T, c *cluster) {
+	t.Helper()
+	c.remove(t, "why-homeless")
+	c.label(t, "m2", "homeless")
+	c.apply(t, 1, "alice", here("why-homeless", "homeless").String())
+	c.awaitReady(t, 1, "why-homeless")
+	c.must(t, 1, "machine", "drain", "m2")
+	t.Cleanup(func() { c.must(t, 1, "machine", "resume", "m2") })
 }
 
 // executedBy returns the name of a pod that hashing gives to the machine.

@@ -113,11 +113,11 @@ func hostPortCauses() []cause {
 		{
 			name: "port in use on the host", spec: func(name string) string { return hostPod(name, portListened, "") },
 			says: `: schedule: no machine fits: m1 port 18090 is in use on the host by e2e\.test \(pid \d+\); m2 port 18090 .*; m3 port 18090 is in use on the host by e2e\.test`,
-			todo: "free some capacity", step: "schedule is blocked on m",
+			todo: "Stop the program that has the port", step: "schedule is blocked on m",
 		}, {
 			name: "no machine with the port free", spec: func(name string) string { return hostPod(name, portTaken, "") },
 			says: `: schedule: no machine fits: m1 host port 18091 is taken by pod/why-holds-\d; m2 host port 18091 is taken by pod/why-holds-\d; m3 host port 18091 is taken by pod/why-holds-\d`,
-			todo: "free some capacity", step: "schedule is blocked on m",
+			todo: "Choose another host port", step: "schedule is blocked on m",
 			mend: func(t *testing.T, c *cluster, _ string) { c.must(t, 1, "delete", "why-holds-2") },
 		},
 	}

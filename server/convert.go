@@ -67,6 +67,8 @@ func phase(s peer.Seen) string {
 		return "deleting"
 	case e.Verdict == lifecycle.Converged:
 		return reached(s)
+	case s.Object.Key.Kind == "Machine" && e.Goal == api.TargetDrained:
+		return "draining"
 	}
 	for _, st := range e.Steps {
 		switch st.State {

@@ -50,7 +50,9 @@ func describe(out *apiv1.MachineInfo, s peer.Seen) {
 	out.CpuMilli, out.Memory = status.CPU("status.capacity.cpu"), status.Bytes("status.capacity.memory")
 	out.Version, out.Prefix = status.String("status.version"), status.String("status.prefix")
 	if status.Bool("status.ready") {
-		out.Phase = s.Eval.Goal
+		if out.Phase = s.Eval.Goal; out.Phase == api.TargetDrained {
+			out.Phase = phase(s)
+		}
 	}
 	for _, k := range s.Object.Fields.Keys("spec.labels") {
 		out.Labels[strings.Trim(k, `"`)] = s.Object.Fields.String("spec.labels." + k)

@@ -96,12 +96,15 @@ func silent(c *peer.Core, s peer.Seen) (sentence, fix string) {
 	}
 	grace := s.Object.Fields.Duration("spec.grace")
 	switch {
-	case s.Object.Fields.String("spec.partition") != api.PartitionReplace:
+	case s.Object.Fields.String("spec.partition") == api.PartitionPinned:
 		return sentence + "; it is pinned, so it waits for its machine", "Bring the machine back. If it is lost for good, `peer machine remove " + s.Eval.Silent + "` takes it out, and its pods run elsewhere, without what only its disk held."
 	case time.Since(s.Eval.SilentSince) < grace:
 		return sentence + fmt.Sprintf("; it is replaced when that lasts %s and a majority of the voters find the same", grace), remedy(api.MachineSilent)
 	case yes <= of/2:
 		return sentence + fmt.Sprintf("; only %d of %d voters say so, and moving its pods takes a majority", yes, of), remedy(api.NoMajority)
+	}
+	if s.Object.Fields.String("spec.partition") == api.PartitionLeased {
+		return sentence + "; it runs elsewhere as soon as its lease there is over", ""
 	}
 	return sentence + "; it is being replaced", ""
 }

@@ -11,13 +11,15 @@ import (
 // what is nearest comes first.
 func makeRoom(status api.Fields) string {
 	var drained, silent []string
-	port, short, label := false, false, false
+	program, port, short, label := false, false, false, false
 	for _, machine := range status.Keys("status.refused") {
 		switch reason := status.String(api.Join("status", "refused", machine)); {
 		case strings.Contains(reason, "drained"):
 			drained = append(drained, machine)
 		case strings.Contains(reason, "silent"):
 			silent = append(silent, machine)
+		case strings.Contains(reason, "in use on the host"):
+			program, port = true, true
 		case strings.Contains(reason, "host port"):
 			port = true
 		case strings.Contains(reason, "(needs "):
@@ -32,6 +34,9 @@ func makeRoom(status api.Fields) string {
 	}
 	if len(silent) > 0 {
 		ways = append(ways, "look after "+strings.Join(silent, " and "))
+	}
+	if program {
+		ways = append(ways, "stop the program that has the port")
 	}
 	if port {
 		ways = append(ways, "choose another host port")

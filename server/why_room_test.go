@@ -18,6 +18,7 @@ func TestMakeRoom(t *testing.T) {
 			"Bring m2 back with `peer machine resume m2`, label another machine with `peer machine label`, or add a machine."},
 		{map[string]string{"m1": "is silent", "m2": "is silent"}, "Look after m1 and m2 or add a machine."},
 		{map[string]string{"m1": "host port 80 is taken by pod/web"}, "Choose another host port or add a machine."},
+		{map[string]string{"m1": "port 80 is in use on the host by nginx (pid 7)"}, "Stop the program that has the port, choose another host port, or add a machine."},
 	} {
 		status := api.Fields{}
 		for machine, reason := range tt.refused {

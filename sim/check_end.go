@@ -94,6 +94,8 @@ func (c *checker) unsettled(m *machine, o peer.Seen) string {
 		silent := s.Code == lifecycle.CodeSilent && len(c.w.broken) > 0
 		if key, err := api.KeyFromString(s.For); err == nil && (s.State == lifecycle.StateUndoing || s.State == lifecycle.StateBlocked) {
 			_, stuck = m.core.See(key) // a child is in the way, and is looked at itself
+		} else if err == nil && key.Kind == "Pod" && o.Object.Key.Kind == "Machine" {
+			_, stuck = m.core.See(key) // so is a pod that keeps its machine from being drained
 		}
 		if (stuck || silent) && o.Eval.Verdict != lifecycle.Progressing {
 			return ""

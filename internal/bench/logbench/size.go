@@ -30,8 +30,13 @@ const RoleEnv = "STARLING_BENCH_MEASURE"
 type measured struct {
 	ReadyMs, CPUMs, SettledMs float64
 	HeapMiB, RSSMiB, PeakMiB  float64
-	Objects                   int
+	// RestPercent is the processor time at rest, in percent of a core.
+	RestPercent float64
+	Objects     int
 }
+
+// restFor is how long a peer at rest is watched, once nothing is left to do.
+const restFor = 2 * time.Minute
 
 // targets by number of objects: memory in MiB.
 var memoryTargets = map[int]float64{0: 60, 10_000: 90, 100_000: 250}
@@ -43,12 +48,12 @@ func (b *bench) size(ctx context.Context, objects int) error {
 		return fmt.Errorf("fill %d objects: %w", objects, err)
 	}
 	defer os.RemoveAll(dir)
-	var m measured
-	for range 2 { // the first start may find work to do; the second is a restart
-		var err error
-		if m, err = measure(ctx, dir); err != nil {
-			return err
-		}
+	if _, err := measure(ctx, dir, 0); err != nil { // the first start may find work to do
+		return err
+	}
+	m, err := measure(ctx, dir, restFor)
+	if err != nil {
+		return err
 	}
 	what := fmt.Sprintf("%d objects: ", objects)
 	target := memoryTargets[objects]
@@ -58,17 +63,18 @@ func (b *bench) size(ctx context.Context, objects int) error {
 	}
 	b.row(what+"resident memory of the process", limit, fmt.Sprintf("%.0f MiB (heap %.0f, peak %.0f)", m.RSSMiB, m.HeapMiB, m.PeakMiB), report.Of(m.RSSMiB*1.048576, target))
 	b.row(what+"restart until it answers", "<= 2 s with 100,000", fmt.Sprintf("%.2f s (all at rest after %.2f s, CPU %.2f s)", m.ReadyMs/1000, m.SettledMs/1000, m.CPUMs/1000), report.Of(m.ReadyMs, 2000))
+	b.row(what+"processor time at rest, over "+restFor.String(), "< 1 % of a core with 100,000", fmt.Sprintf("%.2f %%", m.RestPercent), report.Of(m.RestPercent, 1))
 	return nil
 }
 
-// measure starts this program once more, as the measured process.
-func measure(ctx context.Context, dir string) (m measured, err error) {
+// measure starts this program once more, as the measured process, which rests for a while.
+func measure(ctx context.Context, dir string, rest time.Duration) (m measured, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return m, fmt.Errorf("find this program: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(os.Environ(), RoleEnv+"="+dir, "STARLING_BENCH_START="+strconv.FormatInt(time.Now().UnixMicro(), 10))
+	cmd.Env = append(os.Environ(), RoleEnv+"="+dir, "STARLING_BENCH_START="+strconv.FormatInt(time.Now().UnixMicro(), 10), "STARLING_BENCH_REST="+rest.String())
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -113,19 +119,43 @@ func child(dir string) (err error) {
 		return err
 	}
 	m.SettledMs = msSince(start)
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		return fmt.Errorf("ask for the CPU time: %w", err)
+	if m.CPUMs, err = cpuMs(); err != nil {
+		return err
 	}
-	m.CPUMs = float64(used.Utime.Nano()+used.Stime.Nano()) / 1e6
 	debug.FreeOSMemory()
 	var heap runtime.MemStats
 	runtime.ReadMemStats(&heap)
 	m.HeapMiB = float64(heap.HeapAlloc) / (1 << 20)
-	if err := m.readMemory(); err != nil {
+	if err := errors.Join(m.readMemory(), m.rest()); err != nil {
 		return err
 	}
 	return json.NewEncoder(os.Stdout).Encode(m)
+}
+
+// rest watches what the process uses while nothing happens.
+func (m *measured) rest() error {
+	long, err := time.ParseDuration(os.Getenv("STARLING_BENCH_REST"))
+	if err != nil || long == 0 {
+		return err
+	}
+	before, err := cpuMs()
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	time.Sleep(long)
+	after, err := cpuMs()
+	m.RestPercent = 100 * (after - before) / msSince(start)
+	return err
+}
+
+// cpuMs is the processor time of this process so far.
+func cpuMs() (float64, error) {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0, fmt.Errorf("ask for the CPU time: %w", err)
+	}
+	return float64(used.Utime.Nano()+used.Stime.Nano()) / 1e6, nil
 }
 
 func msSince(start time.Time) float64 { return float64(time.Since(start).Microseconds()) / 1000 }
