@@ -232,7 +232,7 @@ func (c *Core) receive(from crdt.MachineID, m Message) {
 	case Graft:
 		c.replica.receiveGraft(from, m)
 	case Prune:
-		c.replica.setLazy(from)
+		c.replica.setLazy(m.Actor, from)
 	case Pull:
 		c.replica.receivePull(from, m)
 	case AuthOffer:

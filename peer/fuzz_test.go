@@ -14,7 +14,7 @@ func FuzzDecodeMessage(f *testing.F) {
 	heads := crdt.Heads{{1}: {Seq: 7, Hash: crdt.ID{2}}, {3}: {Seq: 1 << 40}}
 	for _, m := range []Message{
 		Push{Batches: [][]byte{{1, 2, 3}, {}}, Fresh: true}, Push{Last: true}, Digest{Heads: crdt.ID{1}, Auth: crdt.ID{2}},
-		Vector{Heads: heads, Reply: true, Full: true}, Ack{Heads: heads}, Have{Heads: heads}, Prune{},
+		Vector{Heads: heads, Reply: true, Full: true}, Ack{Heads: heads}, Have{Heads: heads}, Prune{Actor: crdt.ActorID{6}},
 		Graft{Ranges: []crdt.Range{{Actor: crdt.ActorID{1}, From: 1, To: 9}}}, Pull{Ranges: []crdt.Range{{Actor: crdt.ActorID{2}, From: 3, To: 4}}},
 		AuthOffer{Heads: []crdt.ID{{9}}, Reply: true}, AuthRecords{Records: [][]byte{{4}}},
 		CompactedOffer{Sets: map[crdt.ActorID]crdt.ID{{1}: {2}}, Reply: true}, CompactedLogs{Statements: [][]byte{{4}}, Settled: crdt.ID{7}},

@@ -120,7 +120,7 @@ func (c *Core) receiveConnection(e Connection) {
 		c.replica.gone(e.Machine)
 		return
 	}
-	c.replica.greet(e.Machine)
+	c.replica.joined(e.Machine)
 	c.voting.tell(e.Machine)
 }
 

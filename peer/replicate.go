@@ -28,10 +28,8 @@ type replicator struct {
 	// synced: some member was found to hold nothing that is missing here.
 	synced bool
 
-	// lazy are the links of the push tree over which entries are only announced.
-	lazy    map[crdt.MachineID]bool
+	trees   *forest
 	missing map[crdt.ActorID]*missing
-	lag     lag
 
 	// Every change of a head gets a number. version is the latest, changed the number
 	// of each actor's last change, equal the number at which a peer was found to hold
@@ -61,7 +59,7 @@ type pull struct {
 
 func newReplicator(c *Core) *replicator {
 	return &replicator{
-		c: c, acked: map[crdt.MachineID]uint64{}, lazy: map[crdt.MachineID]bool{}, missing: map[crdt.ActorID]*missing{},
+		c: c, acked: map[crdt.MachineID]uint64{}, trees: newForest(), missing: map[crdt.ActorID]*missing{},
 		changed: map[crdt.ActorID]uint64{}, equal: map[crdt.MachineID]uint64{}, pulls: map[crdt.ActorID]pull{}, asking: map[crdt.MachineID]asking{},
 	}
 }
@@ -102,6 +100,9 @@ func (r *replicator) receivePush(from crdt.MachineID, m Push) {
 			origin[b.Actor] = a.Head
 		}
 		if m.Fresh {
+			if fresh && b.First == 1 {
+				r.trees.plant(b.Actor, r.c.now)
+			}
 			r.arrived(from, b.Actor, fresh || a.Verdict == crdt.Gap || a.Verdict == crdt.Unknown)
 			if fresh {
 				r.spread(from, b.Actor, a.Head, in.raw)
@@ -122,14 +123,20 @@ func (r *replicator) receivePush(from crdt.MachineID, m Push) {
 	}
 }
 
-// greet starts the exchange with a member that has just become reachable.
+// joined begins with a member that has just become reachable.
+func (r *replicator) joined(p crdt.MachineID) {
+	r.trees.joined(p)
+	r.greet(p)
+}
+
+// greet begins an exchange of what is missing.
 func (r *replicator) greet(to crdt.MachineID) {
 	r.c.send(to, r.c.Digest())
 }
 
 // gone forgets what was known of a link.
 func (r *replicator) gone(p crdt.MachineID) {
-	delete(r.lazy, p)
+	r.trees.left(p, r.c.now)
 	delete(r.equal, p)
 	delete(r.asking, p)
 	delete(r.c.compaction.told, p)

@@ -43,13 +43,13 @@ type Have struct {
 }
 
 // Graft asks for entries that were announced and did not come, and makes the link
-// eager again. Without ranges it only does the latter.
+// eager for their actors.
 type Graft struct {
 	Ranges []crdt.Range
 }
 
-// Prune makes a link lazy: what came over it was there already.
-type Prune struct{}
+// Prune makes a link lazy for an actor: what came over it was there already.
+type Prune struct{ Actor crdt.ActorID }
 
 // Pull asks for ranges of the log.
 type Pull struct {
@@ -131,6 +131,8 @@ func EncodeMessage(m Message) []byte {
 		b = appendHeads(b, m.Heads)
 	case Graft:
 		b = appendRanges(b, m.Ranges)
+	case Prune:
+		b = append(b, m.Actor[:]...)
 	case Pull:
 		b = appendRanges(b, m.Ranges)
 	case AuthOffer:
@@ -240,7 +242,7 @@ func (r *reader) message(kind byte) Message {
 	case Graft{}.kind():
 		return Graft{Ranges: r.ranges()}
 	case Prune{}.kind():
-		return Prune{}
+		return Prune{Actor: r.actor()}
 	case Pull{}.kind():
 		return Pull{Ranges: r.ranges()}
 	}
@@ -295,6 +297,11 @@ func (r *reader) id() (id crdt.ID) {
 	return id
 }
 
+func (r *reader) actor() (a crdt.ActorID) {
+	copy(a[:], r.take(len(a)))
+	return a
+}
+
 func (r *reader) machine() (id crdt.MachineID) {
 	copy(id[:], r.take(len(id)))
 	return id
@@ -322,8 +329,7 @@ func (r *reader) heads() crdt.Heads {
 	n := r.count(maxActors, 16+1+32)
 	heads := make(crdt.Heads, n)
 	for range n {
-		var a crdt.ActorID
-		copy(a[:], r.take(len(a)))
+		a := r.actor()
 		heads[a] = crdt.Head{Seq: r.uvarint(), Hash: r.id()}
 	}
 	return heads
@@ -333,10 +339,7 @@ func (r *reader) ranges() []crdt.Range {
 	n := r.count(maxActors, 16+1+1)
 	ranges := make([]crdt.Range, 0, n)
 	for range n {
-		var g crdt.Range
-		copy(g.Actor[:], r.take(len(g.Actor)))
-		g.From, g.To = r.uvarint(), r.uvarint()
-		ranges = append(ranges, g)
+		ranges = append(ranges, crdt.Range{Actor: r.actor(), From: r.uvarint(), To: r.uvarint()})
 	}
 	return ranges
 }
