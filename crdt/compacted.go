@@ -44,7 +44,17 @@ type Compacted struct {
 	PublicKey []byte
 	Nonce     uint64
 	Seqs      Seqs
-	Sig       []byte
+	// Presumes is what was covered of other logs when this was stated, by actor. Who does not
+	// know as much does not believe it yet: what is covered may be what ended an
+	// incarnation whose creation still counts there.
+	Presumes []Presumed
+	Sig      []byte
+}
+
+// Presumed says how many entries of a log are covered at least.
+type Presumed struct {
+	Actor ActorID
+	Count uint64
 }
 
 const domainCompacted = "starling compacted\x00"
@@ -52,9 +62,41 @@ const domainCompacted = "starling compacted\x00"
 // Actor is whose log it is.
 func (c Compacted) Actor() ActorID { return NewActorID(c.PublicKey, c.Nonce) }
 
+// versionPresumes is the version of statements that presume others.
+const versionPresumes = version + 1
+
 func (c Compacted) body() []byte {
-	b := appendString([]byte{version}, string(c.PublicKey))
-	return c.Seqs.AppendTo(binary.BigEndian.AppendUint64(b, c.Nonce))
+	v := byte(version)
+	if len(c.Presumes) > 0 {
+		v = versionPresumes
+	}
+	b := appendString([]byte{v}, string(c.PublicKey))
+	b = c.Seqs.AppendTo(binary.BigEndian.AppendUint64(b, c.Nonce))
+	if v == versionPresumes {
+		b = binary.AppendUvarint(b, uint64(len(c.Presumes)))
+		for _, p := range c.Presumes {
+			b = binary.AppendUvarint(append(b, p.Actor[:]...), p.Count)
+		}
+	}
+	return b
+}
+
+// presumes reads what a statement presumes: at least one log, sorted by actor.
+func (r *reader) presumes() (all []Presumed) {
+	for range r.uvarint(maxSpans, "presumed logs") {
+		p := Presumed{r.actor("presumed actor"), r.uvarint(maxSeq, "presumed entries")}
+		if p.Count == 0 || len(all) > 0 && all[len(all)-1].Actor.Compare(p.Actor) >= 0 {
+			r.fail("presumed logs", "are empty or not in order")
+		}
+		if r.err != nil {
+			return nil
+		}
+		all = append(all, p)
+	}
+	if len(all) == 0 {
+		r.fail("presumed logs", "are missing")
+	}
+	return all
 }
 
 func (c Compacted) signingBytes() []byte {
@@ -87,7 +129,8 @@ func DecodeCompacted(b []byte) (Compacted, error) {
 		return Compacted{}, r.end("statement of what is compacted")
 	}
 	r.rest = string(b)
-	if r.byte("version") != version {
+	v := r.byte("version")
+	if v != version && v != versionPresumes {
 		r.fail("the version", "is unknown")
 	}
 	c := Compacted{PublicKey: []byte(r.bytes(ed25519.PublicKeySize, "public key"))}
@@ -97,6 +140,9 @@ func DecodeCompacted(b []byte) (Compacted, error) {
 	c.Nonce = r.uint64("nonce")
 	if c.Seqs = r.seqs(); len(c.Seqs) == 0 {
 		r.fail("the statement", "covers nothing")
+	}
+	if v == versionPresumes {
+		c.Presumes = r.presumes()
 	}
 	c.Sig = []byte(r.bytes(MaxSig, "signature"))
 	if err := r.end("statement of what is compacted"); err != nil {

@@ -105,6 +105,19 @@ func TestStatements(t *testing.T) {
 	more.Seqs = more.Seqs.With(6, 6)
 	other := read
 	other.PublicKey = public(testKey(2))
+	presuming := read
+	presuming.Presumes = []Presumed{{ActorID{1}, 3}, {ActorID{2}, 1}}
+	if bad := presuming.Verify(VerifyEd25519); bad == nil {
+		t.Error("what a statement presumes is not signed")
+	}
+	presuming = SignCompacted(presuming, Ed25519Signer(testKey(1)))
+	if read, err := DecodeCompacted(presuming.Encode()); err != nil || !slices.Equal(read.Presumes, presuming.Presumes) || read.Verify(VerifyEd25519) != nil {
+		t.Errorf("%+v is read as %+v: %v", presuming, read, err)
+	}
+	presuming.Presumes[1].Actor = ActorID{1}
+	if _, err := DecodeCompacted(presuming.Encode()); err == nil {
+		t.Error("a statement that presumes one log twice is read")
+	}
 	for what, bad := range map[string]Compacted{"with more entries": more, "of another machine": other, "without a key": {Seqs: read.Seqs, Sig: read.Sig}} {
 		if err := bad.Verify(VerifyEd25519); err == nil {
 			t.Errorf("a statement %s counts", what)
@@ -169,6 +182,7 @@ func TestSupersededMakesNoDifference(t *testing.T) {
 
 func FuzzDecodeCompacted(f *testing.F) {
 	f.Add(statement(1, Seqs{{1, 1}, {3, 9}}).Encode())
+	f.Add(Compacted{PublicKey: public(testKey(1)), Seqs: Seqs{{1, 1}}, Presumes: []Presumed{{ActorID{1}, 3}}}.Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := DecodeCompacted(b)
 		if err == nil && !bytes.Equal(c.Encode(), b) {

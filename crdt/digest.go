@@ -17,8 +17,8 @@ type hashedResults struct {
 // digest hashes the incarnations and the refusals; zero for a name that nothing is
 // known of. It works in the memory given, and returns what that has grown to.
 func (sl *slot) digest(scratch []byte) (ID, []byte) {
-	objects := sl.incarnations()
-	if len(objects) == 0 && len(sl.refusals) == 0 {
+	objects, refused := sl.incarnations(), sl.refused()
+	if len(objects) == 0 && len(refused) == 0 {
 		return ID{}, scratch
 	}
 	b := make([]byte, 0, 256) // of one object it stays on the stack
@@ -29,7 +29,7 @@ func (sl *slot) digest(scratch []byte) (ID, []byte) {
 		d, scratch = o.digest(scratch)
 		b = append(b, d[:]...)
 	}
-	for _, r := range sl.refusals {
+	for _, r := range refused {
 		b = append(b, r.Change[:]...)
 		b = appendString(b, r.Reason)
 	}

@@ -172,6 +172,8 @@ func sortByID(nodes []*node) []*node {
 type lineage struct {
 	nodes []*node // sorted by compare; shared with snapshots, so only ever appended to or replaced
 	gens  []*Object
+	// refusals are of changes that name it, and are no revs.
+	refusals refusals
 }
 
 func (l *lineage) root() *node { return l.nodes[0] }

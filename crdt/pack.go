@@ -12,13 +12,13 @@ import (
 //
 //	slot     version, refusals, lines
 //	refusal  change:32, author, hlc:8, reason
-//	line     nodes, generations
+//	line     nodes, generations, refusals
 //	node     id:32, stamp:8, number, generation, traits:1, refused, parents (their
 //	         places among the nodes), body
 //	results  of each generation: step, stamp:8, change:32, refused, body
 //
 // Fields, heads and who has the name follow from that, by the fold's own rules.
-const packVersion = 2
+const packVersion = 3
 
 // defaultOpen is how many objects are kept open.
 const defaultOpen = 1024
@@ -26,7 +26,7 @@ const defaultOpen = 1024
 // contents is what an open slot holds.
 type contents struct {
 	lines    []*lineage // in order of arrival; nothing may depend on it
-	refusals []Refusal  // latest first
+	refusals refusals   // of changes that no incarnation's rules judged
 	view     *Object    // who has the name, or had it last; nil if nobody ever did
 	used     bool       // since it was last considered for packing
 }
@@ -62,6 +62,9 @@ func (s *State) trim() {
 	for len(s.opened.queue) > s.opened.limit {
 		sl := s.opened.queue[0]
 		s.opened.queue = s.opened.queue[1:]
+		if sl.discarded {
+			continue
+		}
 		if sl.used {
 			sl.used = false
 			s.opened.queue = append(s.opened.queue, sl)
@@ -84,18 +87,30 @@ func (s *State) keep(sl *slot) {
 
 func (sl *slot) pack(b []byte) []byte {
 	b = append(b, packVersion)
-	b = binary.AppendUvarint(b, uint64(len(sl.refusals)))
-	for _, r := range sl.refusals {
-		b = append(b, r.Change[:]...)
-		b = appendString(b, r.Author)
-		b = binary.BigEndian.AppendUint64(b, r.HLC)
-		b = appendString(b, r.Reason)
-	}
+	b = sl.refusals.pack(b)
 	b = binary.AppendUvarint(b, uint64(len(sl.lines)))
 	for _, l := range sl.lines {
 		b = l.pack(b)
 	}
 	return b
+}
+
+func (all refusals) pack(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(len(all)))
+	for _, r := range all {
+		b = append(b, r.Change[:]...)
+		b = appendString(b, r.Author)
+		b = binary.BigEndian.AppendUint64(b, r.HLC)
+		b = appendString(b, r.Reason)
+	}
+	return b
+}
+
+func (r *reader) refusals() (all refusals) {
+	for range r.uvarint(maxRefusals, "refusals") {
+		all = append(all, Refusal{r.id("refused change"), r.bytes(noLimit, "author"), r.uint64("hlc"), r.bytes(noLimit, "reason")})
+	}
+	return all
 }
 
 func (l *lineage) pack(b []byte) []byte {
@@ -125,7 +140,7 @@ func (l *lineage) pack(b []byte) []byte {
 			b = appendString(b, g.body)
 		}
 	}
-	return b
+	return l.refusals.pack(b)
 }
 
 // unpack reads the contents of a slot. The strings in it are parts of the packed one.
@@ -156,9 +171,7 @@ func (s *State) readContents(r *reader, ref Ref) *contents {
 	if r.byte("version") != packVersion {
 		r.fail("the version", "is unknown")
 	}
-	for range r.uvarint(maxRefusals, "refusals") {
-		c.refusals = append(c.refusals, Refusal{r.id("refused change"), r.bytes(noLimit, "author"), r.uint64("hlc"), r.bytes(noLimit, "reason")})
-	}
+	c.refusals = r.refusals()
 	for range r.uvarint(uint64(len(r.rest)), "lines") {
 		c.lines = append(c.lines, s.readLine(r, ref))
 	}
@@ -186,6 +199,7 @@ func (s *State) readLine(r *reader, ref Ref) *lineage {
 	for i := range l.gens {
 		l.gens[i].results = s.readResults(r)
 	}
+	l.refusals = r.refusals()
 	return l
 }
 

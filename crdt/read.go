@@ -64,7 +64,7 @@ func (s *State) Refused(ref Ref) []Refusal {
 	if sl == nil {
 		return nil
 	}
-	refusals := slices.Clone(sl.refusals)
+	refusals := sl.refused()
 	for _, o := range sl.incarnations() {
 		for _, g := range o.results {
 			if g.refused != "" {
@@ -87,7 +87,9 @@ func (s *State) Hash() ID {
 		}
 	}
 	for _, sl := range s.dirty {
-		s.rehash(sl)
+		if !sl.discarded {
+			s.rehash(sl)
+		}
 	}
 	s.dirty = s.dirty[:0]
 	return s.sum.id(s.count)

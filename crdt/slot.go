@@ -26,7 +26,7 @@ type Refusal struct {
 	Reason string
 }
 
-// maxRefusals bounds what a name remembers of changes that were refused and are no
+// maxRefusals bounds what an incarnation remembers of changes that were refused and are no
 // revs. The latest are kept, by (HLC, ID): the same ones at every replica.
 const maxRefusals = 32
 
@@ -42,6 +42,8 @@ type slot struct {
 	held   int32 // changes that wait for a higher level
 	dirty  bool  // in State.dirty: hash is not that of the slot as it is now
 	listed bool  // in State.kinds
+	// discarded: nothing is known of the name any more, and State.slots does not hold it.
+	discarded bool
 }
 
 // incarnation finds an identity, or returns nil.
@@ -67,16 +69,30 @@ func (r Refusal) compare(o Refusal) int {
 	return bytes.Compare(o.Change[:], r.Change[:])
 }
 
-func (sl *contents) refuse(r Refusal) Outcome {
-	i, found := slices.BinarySearchFunc(sl.refusals, r, Refusal.compare)
+// refusals are the latest that were refused, in order, latest first.
+type refusals []Refusal
+
+func (all *refusals) add(r Refusal) Outcome {
+	i, found := slices.BinarySearchFunc(*all, r, Refusal.compare)
 	if found {
 		return Repeated
 	}
-	sl.refusals = slices.Insert(sl.refusals, i, r)
-	if len(sl.refusals) > maxRefusals {
-		sl.refusals = sl.refusals[:maxRefusals]
+	*all = slices.Insert(*all, i, r)
+	if len(*all) > maxRefusals {
+		*all = (*all)[:maxRefusals]
 	}
 	return Declined
+}
+
+// refused returns the latest of a name. Each incarnation remembers its own, so that those of
+// one that is collected go with it, and push no others out before.
+func (sl *contents) refused() refusals {
+	all := slices.Clone(sl.refusals)
+	for _, l := range sl.lines {
+		all = append(all, l.refusals...)
+	}
+	slices.SortFunc(all, Refusal.compare)
+	return all[:min(len(all), maxRefusals)]
 }
 
 // settle decides who holds the name, and tells each incarnation how it stands.
@@ -158,11 +174,17 @@ func (sl *contents) incarnations() []*Object {
 // sorting them.
 type index struct {
 	sorted, fresh []*slot
+	discarded     int // of those, how many are to be left out
 }
 
 func compareSlots(a, b *slot) int { return a.ref.Compare(b.ref) }
 
 func (x *index) all() []*slot {
+	if x.discarded > 0 {
+		gone := func(sl *slot) bool { return sl.discarded }
+		x.sorted, x.fresh = slices.DeleteFunc(x.sorted, gone), slices.DeleteFunc(x.fresh, gone)
+		x.discarded = 0
+	}
 	if len(x.fresh) == 0 {
 		return x.sorted
 	}

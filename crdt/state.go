@@ -146,7 +146,7 @@ func (s *State) offer(sl *slot, c *Change, id ID) verdict {
 	}
 	sh := shapeOf(c)
 	if sh.malformed != "" {
-		return s.decline(sl, c, id, sh.malformed)
+		return decline(&sl.refusals, c, id, sh.malformed)
 	}
 	if sh.creates {
 		return s.create(sl, c, id, sh)
@@ -156,17 +156,17 @@ func (s *State) offer(sl *slot, c *Change, id ID) verdict {
 		return waits(forIncarnation, c.Incarnation)
 	}
 	if why := line.root().refused; why != "" {
-		return s.decline(sl, c, id, "its object's creation was refused: "+why)
+		return decline(&line.refusals, c, id, "its object's creation was refused: "+why)
 	}
 	if sh.result {
-		return s.result(sl, line, gen, c, id)
+		return s.result(line, gen, c, id)
 	}
-	return s.edit(sl, line, gen, c, id, sh)
+	return s.edit(line, gen, c, id, sh)
 }
 
-func (s *State) decline(sl *slot, c *Change, id ID, reason string) verdict {
+func decline(among *refusals, c *Change, id ID, reason string) verdict {
 	r := Refusal{Change: id, Author: strings.Clone(c.Author), HLC: c.HLC, Reason: reason}
-	return verdict{outcome: sl.refuse(r), reason: reason}
+	return verdict{outcome: among.add(r), reason: reason}
 }
 
 // permit asks for the author's authority.
@@ -209,7 +209,7 @@ func tookOrNot(n *node, arrived ...ID) verdict {
 	return verdict{outcome: Took, arrived: arrived}
 }
 
-func (s *State) edit(sl *slot, line *lineage, gen int, c *Change, id ID, sh shape) verdict {
+func (s *State) edit(line *lineage, gen int, c *Change, id ID, sh shape) verdict {
 	if line.find(id) != nil {
 		return verdict{outcome: Repeated}
 	}
@@ -230,7 +230,7 @@ func (s *State) edit(sl *slot, line *lineage, gen int, c *Change, id ID, sh shap
 	}
 	byOwner := isOwner(c.Author, s.specOwner(c.Object.Kind, creator))
 	if refused != "" && !(byOwner && (sh.spec || sh.deletes)) {
-		return s.decline(sl, c, id, refused)
+		return decline(&line.refusals, c, id, refused)
 	}
 	n := newNode(c, id, parents, gen, sh.traits(byOwner))
 	if n.refused = refused; refused == "" && n.is(traitCausal) && line.knewDeletion(n) {
@@ -273,13 +273,13 @@ func (l *lineage) knewDeletion(n *node) bool {
 
 // result merges the registers of a change. The winner is chosen before its
 // authorisation is judged, so that dropping those that lost never matters.
-func (s *State) result(sl *slot, line *lineage, gen int, c *Change, id ID) verdict {
+func (s *State) result(line *lineage, gen int, c *Change, id ID) verdict {
 	refused, wait := s.permit(c)
 	if wait {
 		return waits(forAuthorisation, ID{})
 	}
 	if why := s.trespass(c, line.root().author); why != "" {
-		return s.decline(sl, c, id, why)
+		return decline(&line.refusals, c, id, why)
 	}
 	v := verdict{outcome: Repeated}
 	for i := range c.Ops {

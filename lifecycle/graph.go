@@ -326,6 +326,11 @@ func (g *Graph) Downward() []string {
 	return names
 }
 
+// Parental reports whether a step makes objects.
+func (g *Graph) Parental() bool {
+	return slices.ContainsFunc(g.nodes, func(n *node) bool { return n.step != nil && n.step.Children != "" })
+}
+
 // RequiresOf names what a step or target requires, in the order of the graph.
 func (g *Graph) RequiresOf(name string) []string {
 	n, ok := g.index[name]

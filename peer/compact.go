@@ -35,9 +35,6 @@ const (
 	sweepAgain = 5 * time.Second
 	// checkpointPause is how long a checkpoint lasts at least though more was compacted since.
 	checkpointPause = time.Hour
-	// mergedBytes is the size up to which batches become one: its last signature speaks for
-	// all that come before.
-	mergedBytes = 64 << 10
 )
 
 // compaction is what is compacted of all logs.
@@ -48,6 +45,13 @@ type compaction struct {
 	digest *crdt.ID
 	sweep  time.Time // when to go on with it; zero if there is nothing to do
 	own    ownLogs
+	// collected are incarnations that were dropped here because their creation is covered, and
+	// whose log that is in: what this machine wrote about them is covered next.
+	collected map[crdt.ID]crdt.ActorID
+	// succeeded are names that another incarnation had before, which may have ended.
+	succeeded map[crdt.Ref]bool
+	// held are statements that presume what is not known here yet.
+	held []crdt.Compacted
 	// told holds, for each link, what it was told to be covered.
 	told map[crdt.MachineID]map[crdt.ActorID]uint64
 	// unsaved: something came into effect since the last checkpoint, which was saved then.
@@ -73,13 +77,23 @@ type compactedLog struct {
 }
 
 func newCompaction(c *Core) *compaction {
-	return &compaction{c: c, saved: c.now, begun: c.now, logs: map[crdt.ActorID]*compactedLog{}, told: map[crdt.MachineID]map[crdt.ActorID]uint64{}}
+	return &compaction{
+		c: c, saved: c.now, begun: c.now, logs: map[crdt.ActorID]*compactedLog{}, collected: map[crdt.ID]crdt.ActorID{},
+		succeeded: map[crdt.Ref]bool{},
+		told:      map[crdt.MachineID]map[crdt.ActorID]uint64{},
+	}
 }
 
 // Covers reports whether an entry counts for nothing, as this peer folds its log.
 func (c *Core) Covers(actor crdt.ActorID, seq uint64) bool {
 	l := c.compaction.logs[actor]
 	return l != nil && l.inEffect(seq)
+}
+
+// Stated reports whether an entry was stated to count for nothing, in effect here or not.
+func (c *Core) Stated(actor crdt.ActorID, seq uint64) bool {
+	l := c.compaction.logs[actor]
+	return l != nil && l.covered.Has(seq)
 }
 
 func (l *compactedLog) inEffect(seq uint64) bool { return l.covered.Has(seq) && !l.pending.Has(seq) }
@@ -220,6 +234,9 @@ func (k *compaction) load(local map[string][]byte) error {
 	for _, key := range sortedKeys(local) {
 		name, ok := strings.CutPrefix(key, compactPrefix)
 		if !ok {
+			if err := k.loadCollected(key, local[key]); err != nil {
+				return err
+			}
 			continue
 		}
 		l, err := decodeCompactedLog(local[key])
@@ -330,7 +347,7 @@ func (k *compaction) strip(l *compactedLog, b *crdt.Batch, found *swept) (altere
 			if changes == nil {
 				changes = readChanges(*b)
 			}
-			if !k.superseded(changes[i]) {
+			if !k.settles(changes[i]) {
 				found.waiting.Push(seq)
 				continue
 			}
@@ -362,34 +379,4 @@ func (k *compaction) force(l *compactedLog) {
 // into effect since. The sweep has come to its end then, and not a short while ago.
 func (k *compaction) checkpointDue() bool {
 	return k.unsaved && k.c.now.Sub(k.saved) >= checkpointPause && (k.sweep.IsZero() || k.sweep.Sub(k.c.now) > sweepEvery)
-}
-
-// merger makes one batch of several that follow each other.
-type merger struct {
-	out     []crdt.Batch
-	current crdt.Batch
-	size    int
-	worth   bool // current is another than what is stored
-}
-
-func (m *merger) add(b crdt.Batch, altered bool) {
-	size := 0
-	for _, c := range b.Changes {
-		size += len(c) + 3
-	}
-	entries := len(m.current.Changes)
-	if entries == 0 || b.First != m.current.Last()+1 || entries+len(b.Changes) > crdt.MaxEntries || m.size+size > mergedBytes {
-		m.flush()
-		m.current, m.size, m.worth = b, size, altered
-		return
-	}
-	m.current.Changes, m.current.Sig = append(m.current.Changes, b.Changes...), b.Sig
-	m.size, m.worth = m.size+size, true
-}
-
-func (m *merger) flush() {
-	if m.worth {
-		m.out = append(m.out, m.current)
-	}
-	m.current, m.size, m.worth = crdt.Batch{}, 0, false
 }

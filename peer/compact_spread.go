@@ -2,6 +2,7 @@ package peer
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"starling.dev/starling/crdt"
 )
@@ -141,21 +142,67 @@ func (k *compaction) agree() {
 
 // receiveLogs takes statements whose signatures were checked.
 func (k *compaction) receiveLogs(from crdt.MachineID, m CompactedLogs) {
-	var fresh []crdt.Compacted
+	var said []crdt.Compacted
 	for _, raw := range m.Statements {
-		st, err := crdt.DecodeCompacted(raw)
-		if err != nil {
-			continue
+		if st, err := crdt.DecodeCompacted(raw); err == nil {
+			said = append(said, st)
 		}
-		if k.learn(st) {
-			fresh = append(fresh, st)
-		}
-		if l := k.logs[st.Actor()]; m.Settled == k.c.journal.log.Digest() && len(l.pending) > 0 && !l.forced {
+	}
+	fresh := k.take(said)
+	for _, st := range said {
+		if l := k.logs[st.Actor()]; l != nil && m.Settled == k.c.journal.log.Digest() && len(l.pending) > 0 && !l.forced {
 			l.forced, l.waiting = true, nil // what was waited for may have come
 			k.stir(k.c.now)
 		}
 	}
 	k.spread(from, fresh)
+}
+
+// maxHeld bounds the statements that wait for what they presume. Others come again.
+const maxHeld = 1024
+
+// take learns what presumes nothing beyond what is known here, or comes with it, holds the
+// rest, and returns what was new.
+func (k *compaction) take(said []crdt.Compacted) (fresh []crdt.Compacted) {
+	all := slices.Concat(k.held, said)
+	told := all
+	for before := -1; before != len(told); {
+		before = len(told)
+		told = slices.DeleteFunc(slices.Clone(told), func(st crdt.Compacted) bool { return !k.founded(st, told) })
+	}
+	k.held = nil
+	for _, st := range all {
+		if k.founded(st, told) && k.learn(st) {
+			fresh = append(fresh, st)
+		}
+	}
+	for _, st := range all {
+		known := func(o crdt.Compacted) bool { return o.Actor() == st.Actor() && len(st.Seqs.Minus(o.Seqs)) == 0 }
+		if !k.founded(st, nil) && !slices.ContainsFunc(k.held, known) && len(k.held) < maxHeld {
+			k.held = append(k.held, st)
+		}
+	}
+	return fresh
+}
+
+// founded reports whether as much is covered as a statement presumes, by what is known here
+// and by some more statements.
+func (k *compaction) founded(st crdt.Compacted, more []crdt.Compacted) bool {
+	for _, p := range st.Presumes {
+		var covered crdt.Seqs
+		if l := k.logs[p.Actor]; l != nil {
+			covered = l.covered
+		}
+		for _, o := range more {
+			if covered.Len() < p.Count && o.Actor() == p.Actor {
+				covered = covered.Union(o.Seqs)
+			}
+		}
+		if covered.Len() < p.Count {
+			return false
+		}
+	}
+	return true
 }
 
 // Birth returns how the log of an actor began.

@@ -162,6 +162,9 @@ func (e *engine) refresh(t *tracked) {
 		t.life = lifeOf(t.warm.folded)
 	}
 	if t.life != before {
+		if before != 0 {
+			e.c.compaction.succeeded[t.ref] = true
+		}
 		t.tries, t.queued, t.feedback = nil, nil, nil
 	}
 	e.feed.changed(t)

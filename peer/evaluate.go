@@ -21,6 +21,7 @@ func (e *engine) evaluate(t *tracked) {
 	if t.life == 0 {
 		e.setTopics(t, nil)
 		e.setAsked(t, nil)
+		e.forget(t)
 		return
 	}
 	if !e.concerns(t) {

@@ -154,11 +154,14 @@ func (j *journal) fold(b crdt.Batch, changes []decoded) {
 	machine := j.writer(b)
 	for i := range changes {
 		ch := &changes[i]
-		if !ch.readable { // containment: what can't be read is stored and relayed, not folded
-			continue
+		if ch.readable {
+			j.clock.Observe(ch.HLC)
 		}
-		j.clock.Observe(ch.HLC)
-		if ch.At.Machine = machine; !j.c.Covers(b.Actor, ch.At.Seq) {
+		ch.At.Machine = machine
+		switch {
+		case j.c.Covers(b.Actor, ch.At.Seq):
+			j.c.compaction.passed(b.Actor, ch.id)
+		case ch.readable: // containment: what can't be read is stored and relayed, not folded
 			j.apply(ch.Change, ch.id)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // pinned is an apply of a deployment; image tags stand for templates.
-func pinned(t *testing.T, name, spec string) Edit {
+func pinned(t testing.TB, name, spec string) Edit {
 	t.Helper()
 	specs, err := api.ParseYAML("test", fmt.Appendf(nil, "kind: PinnedDeployment\nname: %s\nspec:\n%s", name, spec))
 	if err != nil {

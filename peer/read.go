@@ -203,7 +203,7 @@ func (c *Core) Figures() map[string]int64 {
 		"connected": int64(len(c.members.connected())), "pending_writes": int64(len(c.writes.pending)),
 		"entries": int64(c.journal.entries()), "waiting_wakes": int64(len(c.engine.wakes.h)),
 		"compacted": int64(c.compaction.stubs()), "voters": int64(len(c.voting.machines())), "unseen": int64(len(c.engine.unseen)), "queued": int64(len(c.engine.queue)),
-		"unreadable": int64(c.journal.unreadable),
+		"unreadable": int64(c.journal.unreadable), "collected": int64(len(c.compaction.collected)),
 	}
 }
 

@@ -42,6 +42,8 @@ type said struct {
 	ref    crdt.Ref
 	actor  crdt.ActorID
 	seq    uint64
+	// of is the incarnation that it deletes; zero for what deletes none.
+	of crdt.ID
 }
 
 type seenState struct {
@@ -144,6 +146,7 @@ func (c *checker) batch(m *machine, b crdt.Batch, touched map[crdt.Ref]bool) {
 		}
 		if s, ok := c.changes[crdt.ChangeID(b.Actor, raw)]; ok {
 			touched[s.ref] = true
+			c.revived(m, s)
 		}
 	}
 	c.entries[b.Actor] = log
@@ -158,7 +161,11 @@ func (c *checker) change(actor crdt.ActorID, seq uint64, raw []byte) {
 	c.total++
 	c.written[ch.Object]++
 	c.spends(actor, &ch)
-	c.changes[crdt.ChangeID(actor, raw)] = said{ch.Author, ch.Object, actor, seq}
+	s := said{author: ch.Author, ref: ch.Object, actor: actor, seq: seq}
+	if ch.Ops[0].Kind == crdt.OpDelete {
+		s.of = ch.Incarnation
+	}
+	c.changes[crdt.ChangeID(actor, raw)] = s
 }
 
 // fields is invariant 5: what stands in a field was written by its owner. What stood there

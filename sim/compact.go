@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
 	"starling.dev/starling/peer"
 )
@@ -91,9 +92,27 @@ func (c *checker) compacted(m *machine, batches []crdt.Batch) {
 			}
 			c.w.sometimes("content is compacted")
 			seq, s := b.First+uint64(i), c.changes[crdt.ID(raw[1:])]
+			if !s.of.IsZero() {
+				c.w.sometimes("a deletion is compacted")
+				c.revived(m, s)
+			}
 			if len(s.author) > 0 && s.author[0] == 'u' || !m.core.Covers(b.Actor, seq) {
 				c.w.fail(2, "%s drops entry %d of actor %s, which %s wrote about %s", m.name, seq, b.Actor, s.author, s.ref)
 			}
+		}
+	}
+}
+
+// revived looks whether a deletion that counts for nothing has left alive what it ended, though
+// nobody told the machine that the creation counts no more either.
+func (c *checker) revived(m *machine, s said) {
+	if s.of.IsZero() || c.hostile[s.actor] || m.core == nil || !m.core.Covers(s.actor, s.seq) {
+		return
+	}
+	created := c.changes[s.of]
+	for _, o := range m.core.Incarnations(api.Key(s.ref)) {
+		if o.ID() == s.of && !o.Deleted() && !m.core.Stated(created.actor, created.seq) {
+			c.w.fail(2, "the deletion of %s, incarnation %v, counts for nothing at %s, and its creation does", s.ref, s.of, m.name)
 		}
 	}
 }

@@ -122,6 +122,12 @@ var bugs = []bug{
 	{"content that counts is dropped from a disk", []int{1, 2, 4}, func() hooks {
 		return hooks{commit: dropContent}
 	}},
+	{"a deletion is covered, and what it ended is not", []int{1, 2, 4}, func() hooks {
+		return hooks{commit: endTooEarly, weather: collecting}
+	}},
+	{"statements don't say what they presume", []int{1, 2, 4}, func() hooks {
+		return hooks{send: presumeNothing, weather: collecting}
+	}},
 	{"a rollout takes more out of service than it may", []int{12}, func() hooks {
 		return hooks{config: hasty, weather: func(w *weather) { w.roll = true }}
 	}},

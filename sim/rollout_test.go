@@ -12,7 +12,8 @@ const rolloutSeeds = 500
 func TestRollouts(t *testing.T) {
 	all := newFigures()
 	var mu sync.Mutex // guards all
-	each(1, rolloutSeeds, func(seed uint64) {
+	first, n := number(t, "FIRST", 1), number(t, "SEEDS", rolloutSeeds)
+	each(first, n, func(seed uint64) {
 		cfg := short(seed)
 		r, err := run(cfg, hooks{weather: func(w *weather) { w.roll = true }})
 		mu.Lock()
@@ -20,10 +21,10 @@ func TestRollouts(t *testing.T) {
 		report(t, err)
 		all.Add(r.Figures)
 	})
-	for _, what := range []string{"a deployment makes a pod", "a rollout takes a pod out of service"} {
-		if all.Sometimes[what] < 100 {
-			t.Errorf("%s: %d times in %d seeds", what, all.Sometimes[what], rolloutSeeds)
+	for _, what := range []string{"a deployment makes a pod", "a rollout takes a pod out of service", "a deletion is compacted"} {
+		if all.Sometimes[what] < min(100, int(n)) {
+			t.Errorf("%s: %d times in %d seeds", what, all.Sometimes[what], n)
 		}
 	}
-	t.Logf("%d pods made, %d taken out of service to be changed or removed", all.Sometimes["a deployment makes a pod"], all.Sometimes["a rollout takes a pod out of service"])
+	t.Logf("%d pods made, %d taken out of service to be changed or removed, %d deletions compacted", all.Sometimes["a deployment makes a pod"], all.Sometimes["a rollout takes a pod out of service"], all.Sometimes["a deletion is compacted"])
 }

@@ -106,6 +106,10 @@ func (w *weather) drawCompaction(s source) {
 		w.withdraw = sometimes(s, 0.2, 5*time.Second, 30*time.Second)
 	}
 	w.strip = sometimes(s, 0.3, time.Second, 20*time.Second)
+	w.retention.Hold = s.between(200*time.Millisecond, 8*time.Second)
+	if w.retention.Budget == 0 { // what loops made is collected whatever the size of the log
+		w.retention.Every = s.between(200*time.Millisecond, 5*time.Second)
+	}
 }
 
 func (w *weather) drawNetwork(s source) {
