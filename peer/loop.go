@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -251,14 +252,21 @@ func (d *driver) step(e Event) {
 	d.core.Step(d.l.cfg.Now(), e)
 }
 
-// drain takes what else has queued up, so that it shares the turn's sync.
+// drain takes what else has queued up, so that it shares the turn's sync, and what those
+// post who only wait for this goroutine to let go of the processor.
 func (d *driver) drain() {
-	for range turnLimit {
+	yielded := false
+	for n := 0; n < turnLimit; {
 		select {
 		case e := <-d.l.events:
 			d.take(e)
+			n, yielded = n+1, false
 		default:
-			return
+			if yielded {
+				return
+			}
+			runtime.Gosched()
+			yielded = true
 		}
 	}
 }
