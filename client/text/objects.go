@@ -69,8 +69,8 @@ func (s Style) kindColumns(kind string) []column {
 	case "Pod":
 		return []column{
 			{"MACHINE", false, statusCell("status.machine")},
-			{"ADDRESS", false, statusCell("status.address")},
-			{"RESTARTS", true, restartsCell},
+			{"RESTARTS", false, restartsCell},
+			{"ADDRESS", true, statusCell("status.address")},
 			{"IMAGES", true, imagesCell},
 		}
 	case "Machine":

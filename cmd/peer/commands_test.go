@@ -249,7 +249,7 @@ func TestGetPrintsEachForm(t *testing.T) {
 		}, nil
 	}}
 	for args, want := range map[string]string{
-		"web":         "pod/web   ready   3     -         -         5s\n",
+		"web":         "pod/web   ready   3     -         0          5s\n",
 		"web -o wide": "localhost/hello:1",
 		"web -o name": "pod/web\n",
 		"web -o yaml": "kind: Pod\nname: web\nspec:\n",
