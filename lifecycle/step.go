@@ -143,6 +143,11 @@ type View interface {
 	Member(machine string) Member
 	// Reserved sums what the live objects placed on a machine reserve, except one.
 	Reserved(machine string, except api.Key) Reservation
+	// Placed counts the live objects placed on a machine, except one.
+	Placed(machine string, except api.Key) int
+	// Siblings counts on each machine the objects that have the same parent as this one,
+	// which is not among them. It must not be changed.
+	Siblings(of api.Key) map[string]int
 	// Held sums what this machine itself has promised, except to the object ID: the
 	// ledger that the machine, as the final judge, admits by.
 	Held(exceptID string) Reservation

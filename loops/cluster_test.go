@@ -78,6 +78,10 @@ func (c *fakeCluster) Belongs(name string) bool { return !c.Member(name).Removed
 
 func (c *fakeCluster) Reserved(name string, _ api.Key) lifecycle.Reservation { return c.reserved[name] }
 
+func (c *fakeCluster) Placed(string, api.Key) int { return 0 }
+
+func (c *fakeCluster) Siblings(api.Key) map[string]int { return nil }
+
 func (c *fakeCluster) Held(string) lifecycle.Reservation { return c.held }
 
 func (c *fakeCluster) Now() time.Time { return c.now }

@@ -21,7 +21,7 @@ func Scheduler() lifecycle.Loop {
 			Where: lifecycle.OnExecutor,
 			Reads: []string{
 				"spec.containers.*.resources", "spec.containers.*.hostPorts", "spec.require",
-				"status.refusals", "machine.standing",
+				"spec.parent", "status.refusals", "machine.standing",
 			},
 			Feedback: []string{"status.refusals"},
 			Consults: []string{"Machine", "Pod", "members"},
@@ -69,6 +69,9 @@ func needOf(v lifecycle.View, in lifecycle.Inputs) sched.Need {
 		Require: map[string]string{}, Refused: map[string]string{},
 		Previous: in.Previous.String("status.machine"),
 	}
+	if need.Parent = in.Fields.String("spec.parent.id"); need.Parent != "" {
+		need.Slot = int(in.Fields.Int("spec.parent.slot"))
+	}
 	for _, k := range in.Fields.Keys("spec.require") {
 		need.Require[k] = in.Fields.String(api.Child("spec.require", k))
 	}
@@ -88,6 +91,7 @@ func needOf(v lifecycle.View, in lifecycle.Inputs) sched.Need {
 // was removed may have left its object behind.
 func candidates(v lifecycle.View, pod api.Key, ports []uint16) []sched.Machine {
 	var machines []sched.Machine
+	siblings := v.Siblings(pod)
 	for _, o := range v.Objects("Machine") {
 		if v.Member(o.Key.Name).Removed {
 			continue
@@ -96,8 +100,9 @@ func candidates(v lifecycle.View, pod api.Key, ports []uint16) []sched.Machine {
 		status := o.Select("status.capacity.cpu", "status.capacity.memory", "status.ready")
 		m := sched.Machine{
 			Name: o.Key.Name, Labels: map[string]string{}, Standing: standingOf(v, o, status),
-			CPU:     status.CPU("status.capacity.cpu") - o.Fields.CPU("spec.reserve.cpu"),
-			Memory:  status.Bytes("status.capacity.memory") - o.Fields.Bytes("spec.reserve.memory"),
+			CPU:    status.CPU("status.capacity.cpu") - o.Fields.CPU("spec.reserve.cpu"),
+			Memory: status.Bytes("status.capacity.memory") - o.Fields.Bytes("spec.reserve.memory"),
+			Pods:   v.Placed(o.Key.Name, pod), Siblings: siblings[o.Key.Name],
 			UsedCPU: used.CPU, UsedMemory: used.Memory, Ports: portHolders(v, o.Key.Name, pod, ports, used.Ports, listening(o, ports)),
 		}
 		for _, k := range o.Fields.Keys("spec.labels") {

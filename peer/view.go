@@ -48,6 +48,30 @@ func (v *view) Reserved(machine string, except api.Key) lifecycle.Reservation {
 	return v.c.engine.reserved(machine, crdt.Ref(except))
 }
 
+func (v *view) Placed(machine string, except api.Key) int {
+	e := v.c.engine
+	n := len(e.placed[machine])
+	if t := e.objects[crdt.Ref(except)]; t != nil && t.placed == machine {
+		n--
+	}
+	return n
+}
+
+func (v *view) Siblings(of api.Key) map[string]int {
+	e := v.c.engine
+	t := e.objects[crdt.Ref(of)]
+	if t == nil || t.parent == "" {
+		return nil
+	}
+	on := map[string]int{}
+	for other := range e.children[t.parent] {
+		if other != t && other.placed != "" {
+			on[other.placed]++
+		}
+	}
+	return on
+}
+
 func (v *view) Held(exceptID string) lifecycle.Reservation { return v.c.engine.held.sum(exceptID) }
 
 func (v *view) Routes(except string) api.Fields {

@@ -159,12 +159,15 @@ func (w *writes) prepare(next preview, edit Edit) (crdt.Change, Outcome, *api.Er
 		return ch, outcome, err
 	}
 	edits := editsOf(edit, current)
+	if exists {
+		edits = append(edits, settling(edit, old, current, edits)...)
+	}
 	if err := w.check(kind, edit.Key, current, edits); err != nil {
 		return ch, outcome, err
 	}
 	if !exists {
 		ch.Ops, outcome.Result = append(ch.Ops, crdt.Op{Kind: crdt.OpCreate}), "created"
-	} else if len(edits) > 0 || len(ch.Parents) > 1 {
+	} else if len(edits) > 0 {
 		outcome.Result = "changed"
 	}
 	ch.Ops = append(ch.Ops, opsOf(edits)...)

@@ -18,6 +18,9 @@ type Machine struct {
 	CPU, Memory int64
 	// UsedCPU and UsedMemory are reserved by other pods.
 	UsedCPU, UsedMemory int64
+	// Pods counts the other pods that are placed there, Siblings those of them that have the
+	// same parent as the one to place.
+	Pods, Siblings int
 	// Ports says who has host ports there, in a sentence for each: other pods, programs.
 	Ports map[uint16]string
 	// Standing is "ready", or why it takes no pods: "drained", "silent", "not ready".
@@ -32,6 +35,10 @@ type Need struct {
 	Require     map[string]string
 	// Previous is the machine that holds the pod: it stays there if it can.
 	Previous string
+	// Parent is the identity of the object that made the pod, "" for none, and Slot the pod's
+	// number among those that it made.
+	Parent string
+	Slot   int
 	// Refused lists machines that refused the pod in this generation, with the reason.
 	Refused map[string]string
 }
@@ -48,12 +55,13 @@ type Placement struct {
 	Refusals []Refusal
 }
 
-// Place decides. A pod stays where it is as long as that machine fits; else the
-// machine with the largest free share after placing wins (the worse of CPU and
-// memory counts), then the highest rendezvous hash.
+// Place decides. A pod stays where it is as long as that machine fits; else the machines
+// with the fewest of its siblings are left, and of these the one with the largest free
+// share after placing wins (the worse of CPU and memory counts), then the highest
+// rendezvous hash.
 func Place(need Need, machines []Machine) Placement {
 	var p Placement
-	var best *Machine
+	var fitting []*Machine
 	for i := range machines {
 		m := &machines[i]
 		if reason := refuse(need, m); reason != "" {
@@ -63,30 +71,62 @@ func Place(need Need, machines []Machine) Placement {
 		if m.Name == need.Previous {
 			return Placement{Machine: m.Name}
 		}
-		if best == nil || better(need, m, best) {
-			best = m
-		}
+		fitting = append(fitting, m)
 	}
-	if best != nil {
-		p.Machine = best.Name
+	if len(fitting) > 0 {
+		p.Machine = choose(need, fitting).Name
 	}
 	slices.SortFunc(p.Refusals, func(a, b Refusal) int { return strings.Compare(a.Machine, b.Machine) })
 	return p
 }
 
+// near is how much less of a machine may be free, in thousandths, for siblings to be
+// spread over it too.
+const near = 250
+
+// choose picks one of the machines that fit, with as few siblings as there are anywhere.
+// Siblings are often placed at the same moment, each by another peer, which sees only some
+// of the others or none. So they do not all take the emptiest machine: the machines that
+// are nearly as empty stand in an order that the siblings share, and each begins at the
+// place that its slot points at.
+func choose(need Need, fitting []*Machine) *Machine {
+	emptier := func(a, b *Machine) int { return better(need, a, b) }
+	few := slices.MinFunc(fitting, func(a, b *Machine) int { return cmp.Compare(a.Siblings, b.Siblings) }).Siblings
+	if need.Parent != "" {
+		least := share(need, slices.MaxFunc(fitting, emptier)) - near
+		ring := slices.DeleteFunc(slices.Clone(fitting), func(m *Machine) bool { return share(need, m) < least })
+		slices.SortFunc(ring, func(a, b *Machine) int {
+			return cmp.Or(cmp.Compare(Score(need.Parent, a.Name), Score(need.Parent, b.Name)), strings.Compare(a.Name, b.Name))
+		})
+		for i := range ring {
+			if m := ring[(need.Slot+i)%len(ring)]; m.Siblings == few {
+				return m
+			}
+		}
+	}
+	return slices.MaxFunc(slices.DeleteFunc(fitting, func(m *Machine) bool { return m.Siblings > few }), emptier)
+}
+
 // better is a total order, so that the same machines in any other order give the same
 // choice.
-func better(need Need, a, b *Machine) bool {
+func better(need Need, a, b *Machine) int {
 	return cmp.Or(
 		cmp.Compare(share(need, a), share(need, b)),
 		cmp.Compare(Score(need.ID, a.Name), Score(need.ID, b.Name)),
 		strings.Compare(b.Name, a.Name),
-	) > 0
+	)
 }
+
+// What a pod counts for beside what it reserves, when machines are compared. Without it,
+// pods that reserve nothing would all go to the one machine that is the emptiest.
+const (
+	podCPU    = 100      // thousandths of a core
+	podMemory = 64 << 20 // bytes
+)
 
 // share is a machine's score: what would be left free after placing, of the scarcer of
 // CPU and memory, in thousandths of what pods may have there in all. 1000 is an empty
-// machine and a pod that reserves nothing; 0 a machine that would be full.
+// machine and a pod that reserves nothing; less than 0 one where many pods reserve little.
 func share(need Need, m *Machine) int64 {
 	left := func(have, used, want int64) int64 {
 		if have <= 0 {
@@ -94,7 +134,8 @@ func share(need Need, m *Machine) int64 {
 		}
 		return (have - used - want) * 1000 / have
 	}
-	return min(left(m.CPU, m.UsedCPU, need.CPU), left(m.Memory, m.UsedMemory, need.Memory))
+	pods := int64(m.Pods)
+	return min(left(m.CPU, m.UsedCPU+pods*podCPU, need.CPU), left(m.Memory, m.UsedMemory+pods*podMemory, need.Memory))
 }
 
 // refuse returns why the machine can't take the pod, or "".

@@ -38,6 +38,69 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// Pods that reserve nothing count too; else one machine would get all of them.
+func TestPodsThatReserveNothingAreSpread(t *testing.T) {
+	list := []Machine{
+		{Name: "a", CPU: 2000, Memory: 4 * gi, UsedCPU: 100, UsedMemory: 64 << 20, Pods: 1, Standing: "ready"},
+		{Name: "b", CPU: 2000, Memory: 4 * gi, Standing: "ready"},
+		{Name: "c", CPU: 2000, Memory: 4 * gi, Standing: "ready"},
+	}
+	for i := range 12 {
+		p := Place(Need{ID: fmt.Sprint("pod", i)}, list)
+		for m := range list {
+			if list[m].Name == p.Machine {
+				list[m].Pods++
+			}
+		}
+	}
+	for _, m := range list {
+		if m.Pods < 3 || m.Pods > 5 {
+			t.Errorf("%s has %d of 13 pods", m.Name, m.Pods)
+		}
+	}
+}
+
+// Siblings go to different machines, whether each is placed after the others or by peers
+// that see some of the others or none; and one that moves goes where none is.
+func TestSiblingsAreSpread(t *testing.T) {
+	fresh := func() []Machine {
+		return []Machine{
+			{Name: "a", CPU: 2000, Memory: 4 * gi, UsedCPU: 300, Pods: 1, Standing: "ready"},
+			{Name: "b", CPU: 2000, Memory: 4 * gi, Standing: "ready"},
+			{Name: "c", CPU: 4000, Memory: 8 * gi, Standing: "ready"},
+		}
+	}
+	for _, seen := range []func(slot int) bool{
+		func(int) bool { return true }, func(int) bool { return false }, func(slot int) bool { return slot%3 != 0 }, func(slot int) bool { return slot%3 == 1 },
+	} {
+		for parent := range 20 {
+			list, on := fresh(), map[string]int{}
+			for slot := range 3 {
+				p := Place(Need{ID: fmt.Sprint(parent, slot), Parent: fmt.Sprint("parent", parent), Slot: slot}, list)
+				on[p.Machine]++
+				for m := range list {
+					if list[m].Name == p.Machine && seen(slot) {
+						list[m].Siblings++
+						list[m].Pods++
+					}
+				}
+			}
+			if on["a"] != 1 || on["b"] != 1 || on["c"] != 1 {
+				t.Errorf("parent %d: %v", parent, on)
+			}
+		}
+	}
+	list := fresh()
+	list[0].Standing, list[2].Siblings = "silent", 1
+	if p := Place(Need{ID: "p", Parent: "x", Slot: 1}, list); p.Machine != "b" {
+		t.Errorf("it moves to %s, where a sibling is", p.Machine)
+	}
+	list[1].UsedCPU = 1900
+	if p := Place(Need{ID: "p", CPU: 500, Parent: "x", Slot: 1}, list); p.Machine != "c" {
+		t.Errorf("%q: a sibling is no reason not to run", p.Machine)
+	}
+}
+
 func TestExecutorMovesLittle(t *testing.T) {
 	all := []string{"a", "b", "c", "d", "e"}
 	for i := range 500 {

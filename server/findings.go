@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"starling.dev/starling/api"
 	apiv1 "starling.dev/starling/api/v1"
@@ -45,6 +46,19 @@ func (s *Server) findingsAround(ctx context.Context, key api.Key) (faults []*api
 			Sentence: fmt.Sprintf("%s on %s: %s", f.GetWhat(), machine, f.GetRule()),
 			Fix:      fmt.Sprintf("On %s, %s.", machine, f.GetRemedy()),
 		})
+	}
+	return faults
+}
+
+// conflictFaults are what people disagree about, which holds nothing up: one of the values
+// counts.
+func conflictFaults(key api.Key, conflicts []*apiv1.Conflict) (faults []*apiv1.Fault) {
+	for _, c := range conflicts {
+		fix := fmt.Sprintf("State the value that is meant, with `peer edit %s` or `peer apply`, also if it is the one that counts now.", key)
+		if c.GetPath() == "name" {
+			fix = "" // which the claim tells
+		}
+		faults = append(faults, &apiv1.Fault{Sentence: fmt.Sprintf("conflict in %s: %s", c.GetPath(), strings.Join(c.GetClaims(), ", ")), Fix: fix})
 	}
 	return faults
 }

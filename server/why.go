@@ -24,6 +24,7 @@ func (s *Server) Why(ctx context.Context, req *apiv1.WhyRequest) (*apiv1.WhyResp
 		}
 		out.View = view(c)
 		out.Verdict = string(seen.Eval.Verdict)
+		out.Beside = append(out.Beside, conflictFaults(key, objectTo(seen).GetConflicts())...)
 		chain := chainOf(c, seen)
 		if s.stuck(c, seen, chain, out) {
 			return nil

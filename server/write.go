@@ -291,7 +291,11 @@ func revBefore(o *crdt.Object) ([]crdt.ID, *api.Error) {
 	case 1:
 		return found, nil
 	}
-	return nil, api.Errorf(api.AmbiguousRev, "%s has several revs %d; name one with --to", api.Key(o.Ref()), want)
+	names := make([]string, len(found))
+	for i, id := range found {
+		names[i] = o.RevName(id)
+	}
+	return nil, api.Errorf(api.AmbiguousRev, "%s has several revs %d; name one with --to: %s", api.Key(o.Ref()), want, strings.Join(names, ", "))
 }
 
 // newest is the latest life of a name, also a deleted one: a rollback undeletes.
