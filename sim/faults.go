@@ -179,7 +179,7 @@ func (w *World) wipe() {
 }
 
 // forget takes out of the cluster whom nobody else knows any more: the disks that held the
-// admission were lost, and a stranger is not listened to.
+// admission were lost, or their machines removed, and a stranger is not listened to.
 func (w *World) forget() {
 	for _, m := range w.members() {
 		if w.sponsor(m) != nil || w.onDisk(m) {
@@ -307,6 +307,7 @@ func (w *World) remove() {
 		m.gone, m.removed = true, true
 		w.check.damaged(m) // its disk is out of reach for good
 		w.net.changed()
+		w.forget() // whom it alone had admitted
 	})
 }
 
