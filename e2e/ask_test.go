@@ -98,8 +98,13 @@ func says(t *testing.T, text string, parts ...string) {
 // refuses fails unless the command failed with code 1 and a message with these parts.
 func refuses(t *testing.T, a answer, parts ...string) {
 	t.Helper()
-	if a.code != 1 {
-		t.Fatalf("this should be refused with exit code 1: %v", a)
+	refusesWith(t, 1, a, parts...)
+}
+
+func refusesWith(t *testing.T, code int, a answer, parts ...string) {
+	t.Helper()
+	if a.code != code {
+		t.Fatalf("this should be refused with exit code %d: %v", code, a)
 	}
 	says(t, a.err, parts...)
 	if strings.Contains(a.err, "goroutine ") || strings.Contains(a.err, "Usage:") {

@@ -24,7 +24,7 @@ func TestExecEndsWithTheCommandsExitCode(t *testing.T) {
 			t.Errorf("exec at m%d: %v", n, a)
 		}
 	}
-	refuses(t, c.ask(t, 1, "", "exec", "execed", "--", "/bin/nosuch"), "/bin/nosuch", "container app")
+	refusesWith(t, 127, c.ask(t, 1, "", "exec", "execed", "--", "/bin/nosuch"), "/bin/nosuch", "container app")
 	refuses(t, c.ask(t, 1, "", "exec", "nobody", "--", "/bin/hello"), "pod/nobody does not exist")
 }
 
