@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -84,10 +85,12 @@ func TestAnExitWhileNobodyWatchesIsToldLater(t *testing.T) {
 func TestAnExitThatEnsureFindsIsToldOnce(t *testing.T) {
 	f := newFixture(t)
 	status := f.ensure(app())[0]
+	incoming := f.taskEvents()
 	if err := syscall.Kill(int(status.PID), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	awaitEnd(t, status.PID)
+	for !strings.HasPrefix(f.nextEvent(incoming), "exit ") { // containerd may learn of it later than we do
+	}
 	after := f.ensure(app())[0]
 	if after.Restarts != 1 || !alive(after.PID) {
 		t.Errorf("Ensure returned %+v", after)
