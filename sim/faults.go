@@ -196,17 +196,7 @@ func (w *World) forget() {
 
 // onDisk reports whether another member's disk tells of m.
 func (w *World) onDisk(m *machine) bool {
-	return slices.ContainsFunc(w.members(), func(o *machine) bool {
-		if o == m {
-			return false
-		}
-		log, err := o.readLog()
-		if err != nil {
-			return false
-		}
-		_, ok := log.Snapshot().ByID(m.id)
-		return ok
-	})
+	return slices.ContainsFunc(w.members(), func(o *machine) bool { return o != m && o.knows(m) })
 }
 
 // sponsor is another machine that runs and knows m.
@@ -272,9 +262,14 @@ func (w *World) join() {
 		}
 		w.sometimes("a machine joins")
 		m := w.addMachine(i, sponsor.core.AuthLog().Since(0))
-		for b := range w.broken {
-			w.net.links[b.index][i].blocks++
-			w.net.links[i][b.index].blocks++
+		if w.broken[sponsor] { // nobody else could know it
+			w.broken[m] = true
+		}
+		for _, o := range w.machines[:i] {
+			if w.broken[o] != w.broken[m] {
+				w.net.links[o.index][i].blocks++
+				w.net.links[i][o.index].blocks++
+			}
 		}
 		w.after(time.Second, m.start)
 	})

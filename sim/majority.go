@@ -1,6 +1,9 @@
 package sim
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 // This file is the liveness mode: the storm ends for a majority of the voters only. What is
 // left of the cluster must come to rest while the others stay broken; then these are mended
@@ -47,12 +50,46 @@ func (w *World) enough() bool {
 	return len(w.members()) > 0
 }
 
+// keepTogether counts as broken, too, whom the others that work do not know: who could tell
+// them of each other is broken, and a stranger is not listened to.
+func (w *World) keepTogether() {
+	broken := w.broken
+	left := w.members()
+	for len(left) > 0 {
+		part := left[:1:1]
+		for i := 0; i < len(part); i++ {
+			for _, m := range left {
+				if !slices.Contains(part, m) && part[i].knows(m) && m.knows(part[i]) {
+					part = append(part, m)
+				}
+			}
+		}
+		left = slices.DeleteFunc(left, func(m *machine) bool { return slices.Contains(part, m) })
+		w.broken = maps.Clone(broken)
+		for _, m := range w.members() {
+			w.broken[m] = !slices.Contains(part, m)
+		}
+		if w.enough() {
+			return
+		}
+	}
+	w.broken = map[*machine]bool{}
+}
+
+// knows reports whether a machine's disk tells that another was admitted.
+func (m *machine) knows(o *machine) bool {
+	log, err := m.readLog()
+	if err != nil {
+		return false
+	}
+	_, ok := log.Snapshot().ByID(o.id)
+	return ok
+}
+
 // keepBroken switches the broken machines off, or cuts them off.
 func (w *World) keepBroken() {
 	if len(w.broken) > 0 {
-		for _, m := range w.members() {
-			w.broken[m] = len(w.members()) > 1 && !w.onDisk(m) // only who is broken knows it
-		}
+		w.keepTogether()
 	}
 	maps.DeleteFunc(w.broken, func(_ *machine, is bool) bool { return !is })
 	side := map[int]bool{}

@@ -167,6 +167,8 @@ var regressions = []struct {
 	{Config{Seed: 3927, Peers: 5, Duration: 30 * time.Second}, "a log was folded again for a difference that was over"},
 	{Config{Seed: 3125, Peers: 3, Duration: 30 * time.Second}, "two peers waited for good for what would supersede compacted entries, each for others"},
 	{Config{Seed: 2995, Peers: 3, Duration: 30 * time.Second}, "an older copy of a disk took the network from containers that it did not know of, before its machine was looked over"},
+	{Config{Seed: 18605, Peers: 3, Duration: 30 * time.Second}, "machines were to agree who could be told of each other only by one that stayed broken"},
+	{Config{Seed: 18724, Peers: 7, Duration: 30 * time.Second}, "a machine counted as working that only a broken one knew"},
 	{Config{Seed: 60315, Peers: 3, Duration: 30 * time.Second}, "a machine was waited for whose sponsor was removed before anybody else knew of it"},
 }
 
