@@ -50,13 +50,13 @@ type Accepted struct {
 }
 
 // Fork proves that an actor signed two histories: Batch, validly signed, has the
-// entry Seq with the hash Theirs, while the log holds it with the hash Ours. The
-// stored batch with that entry is the other half of the proof.
+// entry Seq with the hash Theirs, while the log held it with the hash Ours. Other is
+// the batch of the log that held it, for those who keep both halves of the proof.
 type Fork struct {
 	Actor        ActorID
 	Seq          uint64
 	Ours, Theirs ID
-	Batch        Batch
+	Batch, Other Batch
 }
 
 // LogConfig configures a [Log].
@@ -130,7 +130,7 @@ func (l *Log) Accept(b Batch) (Accepted, error) {
 func (l *Log) chain(b Batch, head Head) Accepted {
 	hashes := b.Hashes()
 	if seq, ours, theirs := l.contradiction(b, hashes, head); seq > 0 {
-		return l.convict(Fork{b.Actor, seq, ours, theirs, b})
+		return l.convict(Fork{Actor: b.Actor, Seq: seq, Ours: ours, Theirs: theirs, Batch: b})
 	}
 	if b.Last() <= head.Seq {
 		return Accepted{Verdict: Duplicate, From: head.Seq + 1, Head: head}

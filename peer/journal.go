@@ -3,11 +3,8 @@ package peer
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"starling.dev/starling/api"
@@ -271,49 +268,6 @@ func (j *journal) standing() crdt.ID {
 		}
 	}
 	return crdt.ID(h.Sum(nil))
-}
-
-// convict keeps the proof that an actor signed two histories, passes it on, and has the
-// core built anew without what came after the fork.
-func (j *journal) convict(b crdt.Batch, a crdt.Accepted) {
-	raw := b.Encode()
-	proof, err := json.Marshal(fork{Seq: a.From, Batch: raw})
-	if err != nil {
-		panic(fmt.Sprintf("a proof is plain data: %v", err))
-	}
-	j.c.put(forkPrefix+hex.EncodeToString(b.Actor[:]), proof)
-	j.c.out.Rebuild = true
-	for _, to := range j.c.members.connected() {
-		j.c.send(to, Push{Batches: [][]byte{raw}, Fresh: true})
-	}
-}
-
-// forkPrefix begins the keys of proofs against actors.
-const forkPrefix = "fork/"
-
-// fork is one half of the proof: a batch that contradicts the log from an entry on.
-type fork struct {
-	Seq   uint64
-	Batch []byte
-}
-
-// loadForks refuses the actors that were convicted before.
-func (j *journal) loadForks(local map[string][]byte) error {
-	for _, key := range sortedKeys(local) {
-		if !strings.HasPrefix(key, forkPrefix) {
-			continue
-		}
-		var f fork
-		if err := json.Unmarshal(local[key], &f); err != nil {
-			return fmt.Errorf("read %q: %w", key, err)
-		}
-		b, err := crdt.DecodeBatch(f.Batch)
-		if err != nil {
-			return fmt.Errorf("read %q: %w", key, err)
-		}
-		j.log.Convict(crdt.Fork{Actor: b.Actor, Seq: f.Seq, Batch: b})
-	}
-	return nil
 }
 
 // write appends a change to the own log and folds it at once, so that the rest of the

@@ -224,32 +224,6 @@ func (r *replicator) receiveVector(from crdt.MachineID, m Vector) {
 	}
 }
 
-// prove shows a peer that still holds what is refused here both histories that the actor
-// signed. A proof that was lost on its way would else leave two states for good.
-func (r *replicator) prove(to crdt.MachineID, theirs crdt.Heads) {
-	for _, f := range r.c.journal.log.Forks() {
-		if theirs[f.Actor].Seq >= f.Seq {
-			r.c.send(to, Push{Batches: [][]byte{f.Batch.Encode()}})
-			r.serve(to, []crdt.Range{{Actor: f.Actor, From: f.Seq, To: f.Seq}}, true)
-		}
-	}
-}
-
-// confront asks for the other's last entry where the heads differ in nothing but the hash:
-// then the actor signed two histories, and the two logs together prove it.
-func (r *replicator) confront(from crdt.MachineID, theirs crdt.Heads) {
-	var ranges []crdt.Range
-	for actor, head := range theirs {
-		if own := r.c.journal.log.Head(actor); own.Seq == head.Seq && own.Hash != head.Hash {
-			ranges = append(ranges, crdt.Range{Actor: actor, From: head.Seq, To: head.Seq})
-		}
-	}
-	if len(ranges) > 0 {
-		slices.SortFunc(ranges, func(a, b crdt.Range) int { return a.Actor.Compare(b.Actor) })
-		r.c.send(from, Pull{Ranges: ranges[:min(len(ranges), maxRanges)]})
-	}
-}
-
 // pull asks for what the peer has and this one lacks, unless it is asked already: then
 // the end of its answer asks on.
 func (r *replicator) pull(from crdt.MachineID, theirs crdt.Heads) int {
