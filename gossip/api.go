@@ -19,7 +19,7 @@ const apiBacklog = 64
 
 // apiListener gives the connections of other members that want to speak HTTP/2 to an
 // http.Server. Each is a *tls.Conn after its handshake, so that the server finds
-// ALPN and key in place: see [PeerOf].
+// ALPN and key in place: [identity.PeerKey] reads it.
 type apiListener struct {
 	t     *Transport
 	conns chan net.Conn // apiBacklog
@@ -77,18 +77,6 @@ func (l *apiListener) Addr() net.Addr {
 // APIListener returns where other members' API connections come in. Serve it with an
 // http.Server without a TLSConfig.
 func (t *Transport) APIListener() net.Listener { return t.api }
-
-// PeerOf returns the machine that sent a request over [Transport.APIListener].
-func PeerOf(r *http.Request) (crdt.MachineID, bool) {
-	if r.TLS == nil {
-		return crdt.MachineID{}, false
-	}
-	key, err := identity.PeerKey(*r.TLS)
-	if err != nil {
-		return crdt.MachineID{}, false
-	}
-	return identity.IDOf(key), true
-}
 
 // DialAPI opens a connection to another member's API: HTTP/2 over mutual TLS, the
 // handshake done.

@@ -12,7 +12,20 @@ import (
 	"time"
 
 	"starling.dev/starling/crdt"
+	"starling.dev/starling/identity"
 )
+
+// peerOf returns the machine that sent a request over [Transport.APIListener].
+func peerOf(r *http.Request) (crdt.MachineID, bool) {
+	if r.TLS == nil {
+		return crdt.MachineID{}, false
+	}
+	key, err := identity.PeerKey(*r.TLS)
+	if err != nil {
+		return crdt.MachineID{}, false
+	}
+	return identity.IDOf(key), true
+}
 
 // serveAPI answers every request with the name of the machine that sent it.
 func serveAPI(t *testing.T, s *stream) {
@@ -20,7 +33,7 @@ func serveAPI(t *testing.T, s *stream) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)
 	server := &http.Server{Protocols: protocols, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id, ok := PeerOf(r)
+		id, ok := peerOf(r)
 		fmt.Fprintf(w, "%s %v %s", id, ok, r.Proto)
 	})}
 	done := make(chan error, 1)

@@ -1,19 +1,43 @@
 package identity
 
 import (
+	"crypto/ed25519"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"starling.dev/starling/crdt"
 )
+
+// current hands the latest snapshot from the goroutine that owns the log to all
+// others. It implements [Trust], so that a handshake is judged by what is known now.
+type current struct{ latest atomic.Pointer[Snapshot] }
+
+// newCurrent begins with a snapshot.
+func newCurrent(s *Snapshot) *current {
+	c := &current{}
+	c.Set(s)
+	return c
+}
+
+// Set replaces the snapshot; called by the log's owner whenever the log grew.
+func (c *current) Set(s *Snapshot) { c.latest.Store(s) }
+
+// Snapshot returns the latest snapshot.
+func (c *current) Snapshot() *Snapshot { return c.latest.Load() }
+
+// Admitted finds a machine by its key if it is a member now.
+func (c *current) Admitted(pub ed25519.PublicKey) (Machine, bool) {
+	return c.Snapshot().Admitted(pub)
+}
 
 // TestSnapshotWhileLogGrows: readers of a snapshot see one state, whatever the log's
 // owner does meanwhile. The race detector sees whether they share anything.
 func TestSnapshotWhileLogGrows(t *testing.T) {
 	w := twoMachines(t)
 	l := w.logs["m1"]
-	current := NewCurrent(l.Snapshot())
+	current := newCurrent(l.Snapshot())
 	old := current.Snapshot()
 	want := show(old)
 	at := crdt.Place{Machine: w.id("m2"), Head: testHead(1)}

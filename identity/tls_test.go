@@ -66,7 +66,7 @@ func greet(c *tls.Conn) { _, _ = c.Write([]byte{1}) }
 func TestTLS(t *testing.T) {
 	w := twoMachines(t)
 	l := w.logs["m1"]
-	trust := NewCurrent(l.Snapshot())
+	trust := newCurrent(l.Snapshot())
 	server, err := ServerConfig(w.key("m1"), trust, ALPNFrames, ALPNAPI, ALPNJoin)
 	must(t, err)
 	addr, refused := serve(t, server, greet)
@@ -127,7 +127,7 @@ func TestTLS(t *testing.T) {
 // TestClientRefusesStranger: a member does not speak to a server that is none.
 func TestClientRefusesStranger(t *testing.T) {
 	w := twoMachines(t)
-	trust := NewCurrent(w.logs["m1"].Snapshot())
+	trust := newCurrent(w.logs["m1"].Snapshot())
 	server, err := ServerConfig(w.key("impostor"), trust, ALPNFrames, ALPNJoin)
 	must(t, err)
 	addr, _ := serve(t, server, greet)

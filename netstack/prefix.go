@@ -100,26 +100,6 @@ func RandomAddress(prefix netip.Prefix, random func() uint64) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// IsReserved reports whether RandomAddress would never draw the address of prefix.
-func IsReserved(prefix netip.Prefix, a netip.Addr) bool {
-	if !prefix.Contains(a) {
-		return false
-	}
-	b := a.As16()
-	low := binary.BigEndian.Uint64(b[8:])
-	free := min(128-prefix.Bits(), 64)
-	mask := ^uint64(0) >> (64 - free)
-	return low&mask < reservedLow || low&mask > mask-reservedHigh
-}
-
-// MachineOf returns the /96 that an address of the cluster was drawn from.
-func MachineOf(cluster netip.Prefix, a netip.Addr) (netip.Prefix, bool) {
-	if !cluster.Contains(a) {
-		return netip.Prefix{}, false
-	}
-	return netip.PrefixFrom(a, MachineBits).Masked(), true
-}
-
 // offset returns the n-th address of an IPv6 prefix.
 func offset(p netip.Prefix, n uint64) netip.Addr {
 	a := p.Masked().Addr().As16()
