@@ -302,7 +302,7 @@ func (w *World) remove() {
 		m.gone, m.removed = true, true
 		w.check.damaged(m) // its disk is out of reach for good
 		w.net.changed()
-		w.forget() // whom it alone had admitted
+		w.after(0, w.forget) // whom it alone had admitted: that may be who answers, whose turn ends first
 	})
 }
 
