@@ -154,6 +154,27 @@ func TestWaitingIsShownAndBounded(t *testing.T) {
 	}
 }
 
+// A change of one object that builds on the history of another is folded into neither,
+// whichever arrives first: what its author may do is judged by the object that it names.
+func TestAChangeThatBuildsOnAnotherObject(t *testing.T) {
+	s := newScene(t)
+	c := s.create("c", 10, "user:alice")
+	for name, parent := range map[string]ID{"edit": c, "later": s.add("x", 20, "user:alice", "c", "c", set("spec.a", "1"))} {
+		stray := s.make(30, "user:mallory", c, []ID{parent}, set("spec.a", "2"))
+		stray.change.Object.Name = "other"
+		stray.id = stray.change.ID()
+		there, back := newState(t, rules()), newState(t, rules())
+		applyAll(there, s.named["c"], s.named["x"], stray)
+		applyAll(back, stray, s.named["c"], s.named["x"])
+		if dump(there) != dump(back) || there.Hash() != back.Hash() {
+			t.Errorf("%s: the order decides:\n%s\n---\n%s", name, dump(there), dump(back))
+		}
+		if w := back.Waiting(); len(w) != 1 || w[0].Object != stray.change.Object {
+			t.Errorf("%s: what waits is %+v, want the stray change", name, w)
+		}
+	}
+}
+
 func TestAuthorisationThatArrivesLater(t *testing.T) {
 	known := false
 	cfg := rules()

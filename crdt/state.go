@@ -104,12 +104,17 @@ func (s *State) Apply(c Change, id ID) Applied {
 	return a
 }
 
-// release offers again what waits for the arrived, and for what arrives with it.
+// release offers again what waits for the arrived, and for what arrives with it. A change
+// that builds on one of another object waits on: that never comes to its own.
 func (s *State) release(sl *slot, arrived []ID) (released int) {
 	for len(arrived) > 0 {
 		waiters := s.room.take(arrived[0])
 		arrived = arrived[1:]
 		for _, w := range waiters {
+			if w.change.Object != sl.ref {
+				s.room.enter(w)
+				continue
+			}
 			v := s.offer(sl, &w.change, w.id)
 			if v.outcome == Waits {
 				w.verdict = v
