@@ -39,7 +39,7 @@ func (s *Server) findingsAround(ctx context.Context, key api.Key) (faults []*api
 	}
 	found, err := s.doctorOf(ctx, machine)
 	if err != nil {
-		return []*apiv1.Fault{{Sentence: fmt.Sprintf("%s can't tell what its doctor finds: %v", machine, err)}}
+		return []*apiv1.Fault{{Sentence: fmt.Sprintf("what the doctor of %s finds is not known: %s", machine, messageOf(err))}}
 	}
 	for _, f := range found.GetFindings() {
 		faults = append(faults, &apiv1.Fault{

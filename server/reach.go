@@ -24,8 +24,11 @@ type reach string
 // fault says of an error that the machine did not answer with itself where it comes from.
 func (m reach) fault(ctx context.Context, err error) error {
 	var said *connect.Error
-	if !errors.As(err, &said) || errors.Is(err, io.EOF) || connect.IsWireError(said) || ctx.Err() != nil {
+	switch {
+	case !errors.As(err, &said), errors.Is(err, io.EOF), connect.IsWireError(said), errors.Is(ctx.Err(), context.Canceled):
 		return err
+	case ctx.Err() != nil:
+		return wire(api.Errorf(api.MachineUnreachable, "machine %s did not answer in time", string(m)))
 	}
 	return wire(api.Errorf(api.MachineUnreachable, "machine %s can't be reached: %w", string(m), said.Unwrap()))
 }

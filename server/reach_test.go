@@ -32,4 +32,10 @@ func TestFaultsOnTheWayNameTheMachine(t *testing.T) {
 	if got := m.fault(gone, own); got != own {
 		t.Errorf("%v became %v", own, got)
 	}
+	late, cancel := context.WithTimeout(ctx, 0)
+	defer cancel()
+	slow := m.fault(late, connect.NewError(connect.CodeDeadlineExceeded, context.DeadlineExceeded))
+	if want := "machine m3 did not answer in time"; messageOf(slow) != want {
+		t.Errorf("got %q, want %q", messageOf(slow), want)
+	}
 }

@@ -150,6 +150,15 @@ func wire(err error) error {
 	return out
 }
 
+// messageOf is what an error says to a person, without the protocol's word for it.
+func messageOf(err error) string {
+	var known *connect.Error
+	if errors.As(err, &known) {
+		return known.Message()
+	}
+	return err.Error()
+}
+
 // CodeHeader carries the code of an error (api.Errorf) beside its message.
 const CodeHeader = apiv1.CodeHeader
 

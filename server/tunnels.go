@@ -88,7 +88,7 @@ func (s *Server) tunnelsOf(ctx context.Context, machine string) (*apiv1.TunnelsR
 func (s *Server) otherSide(ctx context.Context, machine, to string) side {
 	theirs, err := s.tunnelsOf(ctx, machine)
 	if err != nil {
-		return side{machine: machine, problem: err.Error()}
+		return side{machine: machine, problem: messageOf(err)}
 	}
 	for _, t := range theirs.GetTunnels() {
 		if t.GetMachine() == to {

@@ -100,6 +100,9 @@ func (c *cli) getRequest(ctx context.Context, args []string, namespace string) (
 	if err != nil {
 		return nil, err
 	}
+	if name, rev, asked := strings.Cut(key.GetName(), "@"); asked {
+		return nil, fmt.Errorf("write --at for an object as it was: peer get %s --at %s", client.KeyOf(&apiv1.Key{Kind: key.GetKind(), Namespace: key.GetNamespace(), Name: name}), rev)
+	}
 	req.Kind, req.Name = key.GetKind(), key.GetName()
 	if namespace == "" {
 		req.Namespace = key.GetNamespace()

@@ -103,6 +103,7 @@ func TestWrongFlagsAreSaid(t *testing.T) {
 		"machine frob":               "there is no `peer machine frob`; there are drain, label, ls",
 		"lab frob":                   "there is no `peer lab frob`",
 		"help frob":                  "there is no help about frob",
+		"get web@3":                  "peer get pod/web --at 3",
 		"get -o frob":                `-o "frob": there are only wide, name, yaml and json`,
 	} {
 		f := &fake{get: func(*apiv1.GetRequest) (*apiv1.GetResponse, error) { return &apiv1.GetResponse{}, nil }}
@@ -141,5 +142,15 @@ func TestFlagsAreCompleted(t *testing.T) {
 		if got := strings.Join(lines[:max(0, len(lines)-2)], " "); got != want {
 			t.Errorf("%s completes to %q, want %q", line, got, want)
 		}
+	}
+}
+
+// Who joins without a token is told where there is one.
+func TestJoinWithoutAToken(t *testing.T) {
+	c := joinCommand()
+	c.SetArgs([]string{"10.0.0.1"})
+	c.SilenceUsage, c.SilenceErrors = true, true
+	if err := c.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "`peer invite`") {
+		t.Errorf("got %v, want where a token comes from", err)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -53,6 +54,9 @@ func joinCommand() *cobra.Command {
 			if len(args) == 1 {
 				req.Addr = args[0]
 			}
+			if req.Token == "" {
+				return errors.New("write --token TOKEN with what `peer invite` prints on a machine of the cluster")
+			}
 			if replace != "" {
 				f.cfg.Name, req.Replace = replace, true
 			}
@@ -78,7 +82,6 @@ func joinCommand() *cobra.Command {
 	c.Flags().StringVar(&req.Token, "token", "", "the token that `peer invite` printed")
 	c.Flags().StringVar(&replace, "replace", "", "name of the dead machine whose place this one takes")
 	c.Flags().BoolVar(&stay, "no-run", false, "join only; run the peer later with `peer up`")
-	cobra.CheckErr(c.MarkFlagRequired("token"))
 	return c
 }
 
