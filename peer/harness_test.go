@@ -40,6 +40,7 @@ type node struct {
 	// rebuilt is how often the core asked to be built anew.
 	rebuilt int
 	reads   int // of the log, by the core
+	unsound bool
 }
 
 func testKey(name string) ed25519.PrivateKey {
@@ -102,7 +103,7 @@ func (c *cluster) boot(n *node, records [][]byte, g identity.Genesis) {
 			}
 			return n.high, nil
 		},
-		Local: n.local, AuthRecords: len(records),
+		Local: n.local, AuthRecords: len(records), Sound: func() bool { return !n.unsound },
 	}, c.now)
 	if err != nil {
 		c.t.Fatal(err)

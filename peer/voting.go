@@ -96,13 +96,16 @@ func readNumber(raw []byte) uint64 {
 	return getUint64(raw)
 }
 
-// resign forgets the seat and all that came with it.
+// resign forgets the seat and all that came with it. The new token stays on the disk, which
+// may be as old as the cluster: the next start must not take it for one that has just begun.
 func (v *voting) resign(local map[string][]byte) {
 	for _, key := range sortedKeys(local) {
-		if key == keyToken || key == keyReady || strings.HasPrefix(key, registerPrefix) {
+		if key == keyReady || strings.HasPrefix(key, registerPrefix) {
 			v.c.put(key, nil)
 		}
 	}
+	v.token = 0
+	v.ownToken()
 }
 
 // found makes the machine that began the cluster its first voter. It has just begun it

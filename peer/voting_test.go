@@ -150,6 +150,23 @@ func TestLostDiskHasNoVote(t *testing.T) {
 	}
 }
 
+// TestOldestCopyBeginsNothing: the disk of the machine that began the cluster is put back as
+// it was before it voted for anything. That is not the beginning again, also when it starts
+// once more.
+func TestOldestCopyBeginsNothing(t *testing.T) {
+	c := newCluster(t, 2)
+	n := c.cores[0]
+	n.unsound = true
+	for range 2 {
+		c.restart(1)
+		c.turn(n)
+		if n.core.voting.votes(1) {
+			t.Fatalf("a disk that may have forgotten what it promised votes (sound: %v)", !n.unsound)
+		}
+		n.unsound = false
+	}
+}
+
 // TestVoterRemembers: what was promised before a restart holds after it.
 func TestVoterRemembers(t *testing.T) {
 	c := newCluster(t, 3)
