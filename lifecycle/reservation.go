@@ -32,6 +32,16 @@ func (r Reservation) Most(o Reservation) Reservation {
 	return most
 }
 
+// Covers reports whether it is at least the other in everything.
+func (r Reservation) Covers(o Reservation) bool {
+	for port, n := range o.Ports {
+		if r.Ports[port] < n {
+			return false
+		}
+	}
+	return r.CPU >= o.CPU && r.Memory >= o.Memory
+}
+
 // Equal reports whether both are the same amounts.
 func (r Reservation) Equal(o Reservation) bool {
 	return r.CPU == o.CPU && r.Memory == o.Memory && maps.Equal(r.Ports, o.Ports)

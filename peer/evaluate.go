@@ -159,11 +159,12 @@ func (e *engine) env(t *tracked, snap *lifecycle.Object) lifecycle.Env {
 }
 
 // adopts reports whether a step has to look at what an earlier life of this peer did. A
-// disk that is an older copy may have forgotten a promise: it is made again, if it can be.
+// disk that is an older copy may have forgotten a promise, or hold one of less from before
+// an edit: it is made again, if it can be.
 func (e *engine) adopts(t *tracked, name string) bool {
 	if step, ok := t.kind.Graph.Step(name); ok && step.Reserves {
-		_, held := e.held.byID[t.snap().ID]
-		return t.kind.Reservation != nil && !held
+		old, held := e.held.byID[t.snap().ID]
+		return t.kind.Reservation != nil && !(held && old.Covers(t.kind.Reservation(t.snap().Fields)))
 	}
 	seen, ok := t.adopted[name]
 	return !ok || seen != resultOf(t.snap(), name)

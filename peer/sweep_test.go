@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"starling.dev/starling/crdt"
 	"starling.dev/starling/lifecycle"
 )
 
@@ -34,5 +35,31 @@ func TestNothingNewBeforeTheSweep(t *testing.T) {
 	c.run(5 * time.Second)
 	if len(c.cores[0].host.pods) != 2 {
 		t.Errorf("%d pods run after the sweep, want both: %v", len(c.cores[0].host.pods), c.status(1, "new"))
+	}
+}
+
+// A disk that is an older copy holds a promise of less from before an edit. It is made again:
+// else what the pod was given since would be given away once more.
+func TestAPromiseFromBeforeAnEdit(t *testing.T) {
+	c := newCluster(t, 1)
+	c.run(time.Second)
+	c.write(1, pod(t, "web", hello))
+	e := c.cores[0].core.engine
+	web := e.objects[crdt.Ref(podKey("web"))]
+	id := web.snap().ID
+	given := e.held.byID[id]
+	less, more := given, given
+	less.CPU--
+	more.CPU++
+	for _, tt := range []struct {
+		held  lifecycle.Reservation
+		again bool
+	}{{given, false}, {more, false}, {less, true}, {lifecycle.Reservation{CPU: given.CPU}, true}} {
+		if e.held.set(id, tt.held); e.adopts(web, "admit") != tt.again {
+			t.Errorf("of %+v %+v is held; it is promised again: %v, want %v", given, tt.held, !tt.again, tt.again)
+		}
+	}
+	if e.held.strike(id); !e.adopts(web, "admit") {
+		t.Error("what is not held at all is not promised again")
 	}
 }
