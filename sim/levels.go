@@ -48,11 +48,13 @@ func (w *World) writeOfTheFuture() {
 	w.after(0, func() { to.receive(m.id, peer.Push{Batches: [][]byte{b.Encode()}, Fresh: true}) })
 }
 
-// upgradeAll brings every machine to the newer program, if anything needs it.
+// upgradeAll brings every machine to the newer program, if anything needs it, and has
+// whoever is still to be admitted come with it.
 func (w *World) upgradeAll() {
 	if !w.future {
 		return
 	}
+	w.level = nextLevel
 	for _, m := range w.members() {
 		if m.level != nextLevel {
 			m.kill()

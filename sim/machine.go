@@ -59,7 +59,7 @@ type machine struct {
 
 func (w *World) addMachine(i int, records [][]byte) *machine {
 	key := newKey(w.cfg.Seed, machineName(i))
-	m := &machine{w: w, index: i, name: machineName(i), id: identity.IDOf(publicOf(key)), key: key, disk: NewDisk(), powered: true, level: peer.Level}
+	m := &machine{w: w, index: i, name: machineName(i), id: identity.IDOf(publicOf(key)), key: key, disk: NewDisk(), powered: true, level: max(w.level, peer.Level)}
 	m.begin = m.turn
 	m.host = newHost(m)
 	if w.weather.skew > 0 {

@@ -34,8 +34,9 @@ type World struct {
 	file     bytes.Buffer // memory for checkpoints while they are written
 	// hooks are where tests plant bugs; all nil in an honest world.
 	hooks hooks
-	// future: a change of the next level was written.
+	// future: a change of the next level was written. level is that of a newcomer's program.
 	future bool
+	level  uint32
 	// chores counts what people still have to do after the storm.
 	chores int
 	// broken are the machines that stay broken, while the others have to come to rest.
