@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,5 +63,34 @@ func TestAPromiseFromBeforeAnEdit(t *testing.T) {
 	}
 	if e.held.strike(id); !e.adopts(web, "admit") {
 		t.Error("what is not held at all is not promised again")
+	}
+}
+
+// The machine whose disk was put back has given the rest to another pod before it learns of
+// the edit: the edited pod waits then.
+func TestAnOlderCopyGivesNothingTwice(t *testing.T) {
+	c := newCluster(t, 2)
+	c.run(time.Second)
+	sized := func(name, cpu string) Edit {
+		return pod(t, name, "\n  containers:\n    app: {image: localhost/hello:1, resources: {cpu: "+cpu+", memory: 64Mi}}\n")
+	}
+	c.write(1, sized("web", "100m"))
+	n := c.cores[0]
+	if seen, _ := n.core.See(podKey("web")); seen.Object.Results["admit"].Executor != "m1" {
+		n = c.cores[1]
+	}
+	copied, local, high := slices.Clone(n.batch), maps.Clone(n.local), n.high
+	c.write(n.i, sized("web", "1500m"))
+	c.cutOff(n.i)
+	n.batch, n.local, n.high, n.unsound = copied, local, high, true
+	c.restart(n.i)
+	c.write(n.i, sized("big", "1000m"))
+	if c.status(n.i, "big")["status.ready"] != "true" {
+		t.Fatalf("the other pod does not run: %s", c.stands("big"))
+	}
+	c.mend()
+	c.run(5 * time.Second)
+	if held := n.core.engine.held.total; held.CPU > 2000 {
+		t.Errorf("m%d has promised %dm of its 2000m: %s", n.i, held.CPU, c.stands("web"))
 	}
 }
