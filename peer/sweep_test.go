@@ -40,6 +40,25 @@ func TestNothingNewBeforeTheSweep(t *testing.T) {
 	}
 }
 
+// Nothing is taken back before the machine was looked over either, also of a pod that the
+// disk knows nothing of: it may be older than all that runs.
+func TestNothingIsTakenBackBeforeTheSweep(t *testing.T) {
+	c := newCluster(t, 1)
+	c.run(time.Second)
+	c.write(1, pod(t, "web", hello))
+	e := c.cores[0].core.engine
+	web := e.objects[crdt.Ref(podKey("web"))]
+	step, _ := web.kind.Graph.Step("network")
+	undo := lifecycle.Run{Step: &step, Undo: true}
+	if e.awaitsSweep(web, undo) {
+		t.Error("it waits although the machine was looked over")
+	}
+	e.unswept = true
+	if clear(e.effects.byID); !e.awaitsSweep(web, undo) {
+		t.Error("the network would be taken from what may run")
+	}
+}
+
 // A disk that is an older copy holds a promise of less from before an edit. It is made again:
 // else what the pod was given since would be given away once more.
 func TestAPromiseFromBeforeAnEdit(t *testing.T) {

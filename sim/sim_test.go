@@ -175,6 +175,7 @@ var regressions = []struct {
 	{Config{Seed: 11705, Peers: 3, Duration: 30 * time.Second}, "the machine that began the cluster began it again from the oldest copy of its disk"},
 	{Config{Seed: 8323, Peers: 6, Duration: 30 * time.Second}, "an older copy of a disk knew of a promise as it was before an edit, and gave the rest away"},
 	{Config{Seed: 11816, Peers: 4, Duration: 30 * time.Second}, "a machine that was admitted after all others were upgraded came with the older program"},
+	{Config{Seed: 19977, Peers: 5, Duration: 30 * time.Second}, "a copy of a disk older than all that ran took the network from it, before its machine was looked over"},
 }
 
 // TestRegressions repeats the seeds that found a bug.
