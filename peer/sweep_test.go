@@ -43,11 +43,7 @@ func TestNothingNewBeforeTheSweep(t *testing.T) {
 // Nothing is taken back before the machine was looked over either, also of a pod that the
 // disk knows nothing of: it may be older than all that runs.
 func TestNothingIsTakenBackBeforeTheSweep(t *testing.T) {
-	c := newCluster(t, 1)
-	c.run(time.Second)
-	c.write(1, pod(t, "web", hello))
-	e := c.cores[0].core.engine
-	web := e.objects[crdt.Ref(podKey("web"))]
+	e, web := oneThatRuns(t)
 	step, _ := web.kind.Graph.Step("network")
 	undo := lifecycle.Run{Step: &step, Undo: true}
 	if e.awaitsSweep(web, undo) {
@@ -62,11 +58,7 @@ func TestNothingIsTakenBackBeforeTheSweep(t *testing.T) {
 // A disk that is an older copy holds a promise of less from before an edit. It is made again:
 // else what the pod was given since would be given away once more.
 func TestAPromiseFromBeforeAnEdit(t *testing.T) {
-	c := newCluster(t, 1)
-	c.run(time.Second)
-	c.write(1, pod(t, "web", hello))
-	e := c.cores[0].core.engine
-	web := e.objects[crdt.Ref(podKey("web"))]
+	e, web := oneThatRuns(t)
 	id := web.snap().ID
 	given := e.held.byID[id]
 	less, more := given, given
@@ -112,4 +104,14 @@ func TestAnOlderCopyGivesNothingTwice(t *testing.T) {
 	if held := n.core.engine.held.total; held.CPU > 2000 {
 		t.Errorf("m%d has promised %dm of its 2000m: %s", n.i, held.CPU, c.stands("web"))
 	}
+}
+
+// oneThatRuns is the engine of a machine, and the one pod that runs there.
+func oneThatRuns(t *testing.T) (*engine, *tracked) {
+	t.Helper()
+	c := newCluster(t, 1)
+	c.run(time.Second)
+	c.write(1, pod(t, "web", hello))
+	e := c.cores[0].core.engine
+	return e, e.objects[crdt.Ref(podKey("web"))]
 }
