@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"starling.dev/starling/api"
 	"starling.dev/starling/crdt"
@@ -26,15 +25,11 @@ type balancer struct {
 	// fronts are the ports of the IPv4 addresses that this machine answers for.
 	fronts []netstack.Front
 	failed error // why IPv4 leads nowhere
-	begun  time.Time
 }
 
-// settleTime is how long a peer that has just begun may take to hear from the others before it
-// counts on its own knowledge of who is there. Until then it answers for nothing new; what it
-// answered for before, the kernel keeps for about as long.
-const settleTime = 4 * time.Second
-
-func (f *follower) settled() bool { return f.seen.synced || time.Since(f.balancer.begun) > settleTime }
+// settled: the state is known to be complete, or will not be soon. Until then this machine answers
+// for nothing new; what it answered for before, the kernel keeps for about as long.
+func (f *follower) settled() bool { return f.seen.synced || f.begun.over() }
 
 // weigh finds which addresses there are and which this machine answers for, and whom it has to
 // watch. IPv4 addresses are for the table of services what stands for them.

@@ -56,6 +56,7 @@ type follower struct {
 	enforced bool                 // policies are in force as the state says
 	host     hostPorts
 	balancer balancer
+	begun    beginning
 }
 
 // view is what the core showed last. Objects and slices of the core never change.
@@ -111,7 +112,7 @@ func (f *follower) Run(ctx context.Context) error {
 func (f *follower) due() (in time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.seen.synced {
+	if !f.seen.synced || f.begun.waits && !f.begun.over() {
 		in = again
 	}
 	if len(f.host.wanted) > 0 && (in == 0 || lookAgain < in) {
@@ -151,6 +152,7 @@ func (f *follower) stepLocked(ctx context.Context) error {
 	f.enforced = false
 	now := view{silent: map[string]bool{}, ids: map[string]crdt.MachineID{}}
 	var pods podChanges
+	f.begun.waits = false
 	err := f.query(ctx, func(c *peer.Core) {
 		pods = f.changedPods(c, &now)
 		now.services, now.machines = c.Objects("Service"), c.Objects("Machine")
@@ -158,7 +160,7 @@ func (f *follower) stepLocked(ctx context.Context) error {
 		now.sites = c.Objects("Site")
 		now.synced = c.Synced()
 		for _, m := range c.Members() {
-			now.silent[m.Name], now.ids[m.Name] = !m.Alive, m.ID
+			now.silent[m.Name], now.ids[m.Name] = f.begun.silent(m.ID, m.Alive), m.ID
 		}
 		now.machines = membersOf(now.machines, now.ids)
 	})

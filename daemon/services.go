@@ -47,11 +47,12 @@ func (d *Daemon) buildFollower(context.Context) error {
 		query:     func(ctx context.Context, do func(*peer.Core)) error { return d.loop.Query(ctx, do) },
 		turned:    func() <-chan struct{} { return d.loop.Turned() },
 		directory: service.NewDirectory(), table: table, policies: rules, ports: ports, podIPv4: d.podIPv4, leadIPv4: d.leadIPv4, listening: d.setListening, nudged: make(chan struct{}, 1),
-		left: map[netip.Addr]time.Time{}, draining: map[string]time.Time{},
+		begun: beginning{at: time.Now(), heard: map[crdt.MachineID]bool{}},
+		left:  map[netip.Addr]time.Time{}, draining: map[string]time.Time{},
 		host: hostPorts{pods: map[api.Key]*lifecycle.Object{}},
 	}
 	b := &d.follower.balancer
-	b.holder, b.begun = d.network.NewHolder(), time.Now()
+	b.holder = d.network.NewHolder()
 	probe := func(ctx context.Context, id crdt.MachineID) error { return d.membership.Probe(ctx, id) }
 	b.watch = gossip.NewWatcher(probe, d.follower.nudge)
 	d.add(d.follower, b.holder, b.watch)

@@ -43,8 +43,9 @@ func hostPort4(name string, port int, ipv4 string) string {
 	return hostPod(name, port, "  network: {ipv4: "+ipv4+"}\n")
 }
 
-// Connections through a load balancer's addresses of both families go on when the peer of the
-// machine that answers for them is killed and started again.
+// Connections through a load balancer's addresses of both families go on when the peer of any
+// machine is killed and started again: that of the machine that answers for them, and those
+// of the others, which must not take the addresses over for not having heard of it yet.
 func TestLoadBalancedConnectionsOutliveThePeer(t *testing.T) {
 	c, l := need(t), need(t).lan(t)
 	if err := l.Up(t.Context()); err != nil {
@@ -67,34 +68,42 @@ func TestLoadBalancedConnectionsOutliveThePeer(t *testing.T) {
 		})
 		return conn, err
 	}
+	var flows []established
 	for _, address := range api.Fields(s.GetObject().GetStatus()).Strings("status.external") {
+		until(t, "one machine answers for "+address, func() bool { return len(c.holdersOf(t, address)) == 1 })
 		to := netip.AddrPortFrom(netip.MustParseAddr(address), 9)
-		flows := map[string]flow{}
-		by := map[string]string{}
 		for _, network := range []string{"udp", "tcp"} {
-			until(t, "an answer over "+network+" from "+address, func() bool {
+			e := established{address: address, what: "the flow over " + network + " to " + address}
+			until(t, e.what+" begins", func() bool {
 				conn, err := dial(network, to)
 				if err != nil {
 					return false
 				}
 				t.Cleanup(func() { conn.Close() })
-				flows[network] = flow{conn}
-				by[network], err = flow{conn}.ask()
+				e.flow = flow{conn}
+				e.by, err = e.ask()
 				return err == nil
 			})
+			flows = append(flows, e)
 		}
-		until(t, "one machine answers for "+address, func() bool { return len(c.holdersOf(t, address)) == 1 })
-		holder := c.holdersOf(t, address)[0]
+	}
+	for _, holder := range []int{1, 2, 3} {
 		if err := c.lab.KillPeer(holder); err != nil {
 			t.Fatal(err)
 		}
 		c.laboratory(t, "start", fmt.Sprint(holder))
-		for network, f := range flows {
-			until(t, "the flow over "+network+" to "+address+" goes on", func() bool {
+		for _, f := range flows {
+			until(t, fmt.Sprintf("%s goes on after m%d", f.what, holder), func() bool {
 				answer, err := f.ask()
-				return err == nil && answer == by[network]
+				return err == nil && answer == f.by
 			})
+			until(t, "one machine answers for "+f.address, func() bool { return len(c.holdersOf(t, f.address)) == 1 })
 		}
-		until(t, "the machine answers for "+address, func() bool { return c.holds(t, holder, address) })
 	}
+}
+
+// established is a flow and who answered it first.
+type established struct {
+	flow
+	address, what, by string
 }
