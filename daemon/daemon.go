@@ -68,7 +68,11 @@ func Open(ctx context.Context, cfg Config) (*Daemon, error) {
 		cfg.Logger.Info("a new cluster begins here", "cluster", h.log.Cluster(), "machine", cfg.Name)
 	}
 	d := &Daemon{cfg: cfg, home: h, verifier: peer.NewVerifier(crdt.VerifyEd25519), programs: server.NewPrograms()}
-	if err := d.build(ctx); err != nil {
+	err = d.build(ctx)
+	if _, removed := removal(err); removed {
+		err = errors.Join(err, d.retireUnopened(ctx))
+	}
+	if err != nil {
 		return nil, errors.Join(err, h.store.Close())
 	}
 	return d, nil
@@ -138,18 +142,22 @@ func (d *Daemon) store(ctx context.Context) (s *store.Store, err error) {
 
 func (d *Daemon) add(tasks ...Task) { d.tasks = append(d.tasks, tasks...) }
 
-// Run runs every task until the context ends or one of them fails.
+// Run runs every task until the context ends, one of them fails, or the machine is removed
+// from the cluster, which ends its pods.
 func (d *Daemon) Run(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
+	group, running := errgroup.WithContext(ctx)
 	for _, t := range d.tasks {
 		group.Go(func() error {
-			if err := t.Run(ctx); err != nil && ctx.Err() == nil {
+			if err := t.Run(running); err != nil && running.Err() == nil {
 				return fmt.Errorf("%s: %w", t, err)
 			}
 			return nil
 		})
 	}
 	err := group.Wait()
+	if why, removed := removal(err); removed {
+		err = errors.Join(why, d.retire(ctx))
+	}
 	return errors.Join(err, d.runtime.Close(), d.follower.close(), d.network.Close(), d.home.store.Close())
 }
 

@@ -32,7 +32,7 @@ func (d *Daemon) buildGossip(name string) (err error) {
 		Handler:   func(from crdt.MachineID, frame []byte) { d.loop.Receive(context.Background(), from, frame) },
 		OnPeer:    func(id crdt.MachineID, up bool) { d.post(peer.Connection{Machine: id, Up: up}) },
 		OnReached: func(local, remote netip.Addr) { d.membership.Reached(local, remote) },
-		Join:      sponsor.Serve, Log: log,
+		Join:      sponsor.Serve, Removed: d.removed, Farewell: d.farewell, Log: log,
 	})
 	if err != nil {
 		return err
@@ -61,13 +61,31 @@ func (d *Daemon) removed(id crdt.MachineID) bool {
 	return known && m.Removed
 }
 
-// followTrust closes the connections of machines that lost their admission.
+// farewell is the frame that proves to a machine that it was removed.
+func (d *Daemon) farewell(ctx context.Context, id crdt.MachineID) (frame []byte) {
+	err := d.loop.Query(ctx, func(c *peer.Core) {
+		if records := c.AuthLog().Farewell(id); len(records) > 0 {
+			frame = peer.EncodeMessage(peer.AuthRecords{Records: records})
+		}
+	})
+	if err != nil {
+		d.cfg.Logger.Debug("a machine that was removed was not told", "id", id, "error", err)
+	}
+	return frame
+}
+
+// followTrust closes the connections of machines that lost their admission, until another
+// machine takes this one's away. A peer that leaves goes on, to tell the others, until a
+// person ends it.
 func (d *Daemon) followTrust(ctx context.Context) error {
 	last := d.verifier.Snapshot()
 	for {
 		turned := d.loop.Turned()
 		if now := d.verifier.Snapshot(); now != last {
 			last = now
+			if m, known := now.ByID(d.home.id()); known && m.Removed && m.Remover != m.ID {
+				return removedError(m)
+			}
 			d.transport.Recheck()
 			d.membership.Recheck()
 		}

@@ -158,7 +158,7 @@ func (h *home) name() (string, error) {
 	case !ok:
 		return "", api.Errorf(api.Internal, "the authorisation log in %s does not know this machine; join again after `peer leave --purge`", h.cfg.Data)
 	case m.Removed:
-		return "", api.Errorf(api.MachineRemoved, "this machine was removed from the cluster as %q (%s); run `peer leave --purge` and join again", m.Name, m.Reason)
+		return "", removedError(m)
 	}
 	return m.Name, nil
 }

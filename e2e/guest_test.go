@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"starling.dev/starling/client"
 	"starling.dev/starling/lab"
@@ -127,8 +128,40 @@ func (g *guest) ask(t *testing.T, args ...string) answer {
 	return g.c.program(t, "", append([]string{"--socket", g.socket}, args...)...)
 }
 
+// awaitFarewell waits until the guest's peer ends, since its machine was removed.
+func (g *guest) awaitFarewell(t *testing.T) {
+	t.Helper()
+	cmd := g.cmd
+	g.cmd = nil
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case <-ended: // the exit code tells
+	case <-time.After(patience):
+		_ = cmd.Process.Kill() // it may just have ended
+		t.Fatalf("the guest's peer does not end:\n%s", g.log.String())
+	}
+	if code := cmd.ProcessState.ExitCode(); code != 1 {
+		t.Errorf("the guest's peer ended with %d", code)
+	}
+	says(t, g.log.String(), "this machine was removed from the cluster", "peer leave --purge")
+}
+
 // start runs the guest's peer, and waits until its machine is ready.
 func (g *guest) start(t *testing.T, args ...string) {
+	t.Helper()
+	g.begin(t, args...)
+	until(t, "the guest is ready", func() bool {
+		if !alive(int64(g.cmd.Process.Pid)) {
+			t.Fatalf("the guest's peer ended:\n%s", g.log.String())
+		}
+		a := g.ask(t, "machine", "ls", "-o", "json")
+		return a.code == 0 && guestReady(t, a.out)
+	})
+}
+
+// begin runs the guest's peer.
+func (g *guest) begin(t *testing.T, args ...string) {
 	t.Helper()
 	g.cmd = g.command(context.WithoutCancel(t.Context()), g.with(args...)...)
 	g.cmd.Stdout, g.cmd.Stderr = &g.log, &g.log
@@ -139,13 +172,6 @@ func (g *guest) start(t *testing.T, args ...string) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(g.data), "pid"), []byte(pid), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the guest is ready", func() bool {
-		if !alive(int64(g.cmd.Process.Pid)) {
-			t.Fatalf("the guest's peer ended:\n%s", g.log.String())
-		}
-		a := g.ask(t, "machine", "ls", "-o", "json")
-		return a.code == 0 && guestReady(t, a.out)
-	})
 }
 
 func guestReady(t *testing.T, list string) bool {

@@ -96,8 +96,40 @@ func TestMachineJoinsRunsPodsAndIsRemoved(t *testing.T) {
 	refuses(t, c.ask(t, 1, "", "switch", "machine/m1", "deleted"), "machine/m1 belongs to the cluster")
 	says(t, c.awaitText(t, 1, "machine/"+g.name, whyOnly("was removed from the cluster; this is what is left of it")), "peer delete machine/"+g.name)
 	says(t, c.awaitText(t, 1, "settler", blockedBy(`schedule: no machine has the label new=yes`)), "blocked")
-	g.stop(t, syscall.SIGKILL)
+	g.awaitFarewell(t)
 	refuses(t, g.run(t, g.with("up")...), "was removed from the cluster", "its disk died", "peer leave --purge")
+}
+
+// A machine that was down when it was removed is told when it is back: it ends its pods, and
+// does not start again.
+func TestMachineRemovedWhileDownIsTold(t *testing.T) {
+	c := need(t)
+	g := c.guest(t)
+	if a := g.join(t, c.invite(t, 1)); a.code != 0 {
+		t.Fatal(a)
+	}
+	g.start(t, "up")
+	c.awaitMachines(t, machines+1)
+	if a := g.ask(t, "image", "load", "-f", c.archive(helloImage)); a.code != 0 {
+		t.Fatal(a)
+	}
+	c.remove(t, "settler")
+	c.must(t, 1, "machine", "label", g.name, "new=yes")
+	c.apply(t, 1, "alice", podSpec{name: "settler", args: serve, require: "new: yes"}.String())
+	pid := c.awaitReady(t, 2, "settler").number("containers.app.pid")
+	g.stop(t, syscall.SIGKILL)
+	c.must(t, 2, "machine", "remove", g.name, "--reason", "sold")
+	c.awaitMachines(t, machines)
+	if !alive(pid) {
+		t.Fatal("the pod ended before its machine heard of the removal")
+	}
+
+	g.begin(t, "up")
+	g.awaitFarewell(t)
+	if alive(pid) {
+		t.Error("the pod goes on")
+	}
+	refuses(t, g.run(t, g.with("up")...), "was removed from the cluster", "sold", "peer leave --purge")
 }
 
 func TestReinstalledMachineTakesItsPlaceAgain(t *testing.T) {

@@ -96,6 +96,9 @@ func (t *Transport) greet(ctx context.Context, raw net.Conn, known func()) {
 	}
 	id, ok := t.admit(secure)
 	if !ok {
+		if state.NegotiatedProtocol == identity.ALPNFrames {
+			t.farewell(ctx, secure, id)
+		}
 		secure.Close()
 		return
 	}
@@ -172,6 +175,21 @@ func (t *Transport) welcome(ctx context.Context, secure *tls.Conn, id crdt.Machi
 		c.close() // serve finds out and takes the connection back
 	}
 	t.serve(ctx, c)
+}
+
+// farewell tells a machine that was removed so, a few at a time.
+func (t *Transport) farewell(ctx context.Context, secure *tls.Conn, id crdt.MachineID) {
+	if t.cfg.Removed == nil || !t.cfg.Removed(id) || !t.door.enter() {
+		return
+	}
+	defer t.door.leave()
+	ctx, cancel := context.WithTimeout(ctx, joinTime)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { secure.NetConn().Close() })
+	defer stop()
+	if proof := t.cfg.Farewell(ctx, id); len(proof) > 0 && len(proof) < MaxFrame {
+		_, _ = secure.Write(appendFrame(nil, frame{frameRefuse, append([]byte{byte(refuseRemoved)}, proof...)}))
+	}
 }
 
 // receive lets a newcomer speak to the sponsor, a few at a time.

@@ -20,7 +20,7 @@ const (
 	framePing    frameType = 3 // body: 8 bytes, returned in a pong
 	framePong    frameType = 4
 	frameWelcome frameType = 5 // body ignored
-	frameRefuse  frameType = 6 // body: one byte, a refusal
+	frameRefuse  frameType = 6 // body: one byte, a refusal, and what belongs to it
 )
 
 // refusal says why the accepting side does not want a connection.
@@ -29,6 +29,7 @@ type refusal uint8
 const (
 	refuseDuplicate refusal = 1 // another connection of the pair is kept
 	refuseBusy      refusal = 2 // too many connections, or stopping
+	refuseRemoved   refusal = 3 // the machine was removed; behind it a frame that proves it
 )
 
 // MaxFrame is the largest frame that can be sent, in bytes.

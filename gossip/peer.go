@@ -139,6 +139,7 @@ func (t *Transport) settle(p *peer) (gone bool) {
 var (
 	errDuplicate = errors.New("another connection with the machine is kept")
 	errBusy      = errors.New("the machine takes no more connections")
+	errRemoved   = errors.New("the machine says that this one was removed from the cluster")
 )
 
 // dial connects to the peer at the first of its addresses that works.
@@ -179,6 +180,9 @@ func awaitWelcome(c *conn) error {
 		return nil
 	case f.kind == frameRefuse && bytes.Equal(f.body, []byte{byte(refuseDuplicate)}):
 		return errDuplicate
+	case f.kind == frameRefuse && len(f.body) > 1 && f.body[0] == byte(refuseRemoved):
+		c.handler(c.peer, f.body[1:])
+		return errRemoved
 	}
 	return errBusy
 }

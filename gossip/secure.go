@@ -1,9 +1,11 @@
 package gossip
 
 import (
+	"crypto/ed25519"
 	"crypto/tls"
 	"fmt"
 
+	"starling.dev/starling/crdt"
 	"starling.dev/starling/identity"
 )
 
@@ -15,7 +17,7 @@ type secrets struct {
 }
 
 func newSecrets(cfg TransportConfig) (secrets, error) {
-	server, err := identity.ServerConfig(cfg.Key, cfg.Trust, identity.ALPNFrames, identity.ALPNAPI, identity.ALPNJoin)
+	server, err := identity.ServerConfig(cfg.Key, greeted{cfg.Trust, cfg.Removed}, identity.ALPNFrames, identity.ALPNAPI, identity.ALPNJoin)
 	if err != nil {
 		return secrets{}, fmt.Errorf("configure the transport: %w", err)
 	}
@@ -26,4 +28,16 @@ func newSecrets(cfg TransportConfig) (secrets, error) {
 		}
 	}
 	return s, nil
+}
+
+// greeted lets into the handshake, besides members, who was one: to be told so, and no more.
+type greeted struct {
+	identity.Trust
+	removed func(crdt.MachineID) bool // nil: nobody was
+}
+
+// Admitted implements identity.Trust.
+func (g greeted) Admitted(pub ed25519.PublicKey) (identity.Machine, bool) {
+	m, ok := g.Trust.Admitted(pub)
+	return m, ok || g.removed != nil && g.removed(identity.IDOf(pub))
 }

@@ -50,6 +50,12 @@ type TransportConfig struct {
 	// returns when the exchange is over; the connection is closed for it. Optional:
 	// without it newcomers are turned away.
 	Join func(context.Context, *tls.Conn)
+	// Removed tells whether a machine was removed from the cluster, and Farewell returns the
+	// frame that proves it: the machine may have been away when it was. To the machine it is
+	// a frame like others, of the member that it dialed. Optional, both or neither; called
+	// concurrently, Removed must not block.
+	Removed  func(crdt.MachineID) bool
+	Farewell func(context.Context, crdt.MachineID) []byte
 	// Timing is optional; the zero value means [DefaultStreamTiming].
 	Timing StreamTiming
 	Log    *slog.Logger // required
@@ -84,6 +90,8 @@ func (c *TransportConfig) validate() error {
 		return errors.New("configure the transport: the machine's key is required")
 	case c.Trust == nil || c.Lookup == nil || c.Handler == nil || c.Log == nil:
 		return errors.New("configure the transport: Trust, Lookup, Handler and Log are required")
+	case (c.Removed == nil) != (c.Farewell == nil):
+		return errors.New("configure the transport: Removed and Farewell are given together")
 	}
 	return nil
 }

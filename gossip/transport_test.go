@@ -203,6 +203,34 @@ func TestRemovedMachineIsDisconnected(t *testing.T) {
 	}
 }
 
+// A machine that was away when it was removed is told so by whomever it dials, and gets no
+// connection; strangers are told nothing.
+func TestRemovedMachineIsTold(t *testing.T) {
+	b, trust := &book{}, admit(1)
+	startStream(t, 1, b, trust, func(c *TransportConfig) {
+		c.Removed = func(id crdt.MachineID) bool { return id == keyID(2) }
+		c.Farewell = func(_ context.Context, id crdt.MachineID) []byte { return fmt.Appendf(nil, "%s is removed", id) }
+	})
+	s2, s3 := startStream(t, 2, b, admit(1, 2), nil), startStream(t, 3, b, admit(1, 3), nil)
+	if err := s2.dial(t.Context(), s2.mustPeer(keyID(1))); !errors.Is(err, errRemoved) {
+		t.Errorf("the removed machine's dial ended with %v", err)
+	}
+	if err := s3.dial(t.Context(), s3.mustPeer(keyID(1))); err == nil || errors.Is(err, errRemoved) {
+		t.Errorf("the stranger's dial ended with %v", err)
+	}
+	if got, want := s2.got[keyID(1)], []string{keyID(2).String() + " is removed"}; !slices.Equal(got, want) {
+		t.Errorf("the removed machine was told %q, want %q", got, want)
+	}
+	if len(s3.got) != 0 {
+		t.Errorf("the stranger was told %q", s3.got)
+	}
+	s2.SetPeers([]crdt.MachineID{keyID(1)})
+	s2.wait(t, "it is told again", func() bool { return len(s2.got[keyID(1)]) > 1 })
+	if s2.up[keyID(1)] {
+		t.Error("the removed machine is connected")
+	}
+}
+
 func TestSimultaneousDialsLeaveOneConnection(t *testing.T) {
 	for range 20 {
 		b, trust := &book{}, admit(1, 2)

@@ -24,11 +24,12 @@ type Machine struct {
 	Admission crdt.ID
 	Sponsor   crdt.MachineID
 	Voter     bool
-	// Removed: the machine's key is no longer trusted. Removal is the record and
-	// Reason what it says.
+	// Removed: the machine's key is no longer trusted. Removal is the record, Reason what it
+	// says, and Remover the machine or root that states it: the machine itself if it left.
 	Removed bool
 	Removal crdt.ID
 	Reason  string
+	Remover crdt.MachineID
 }
 
 // Judged is a record with its verdict.
@@ -169,7 +170,7 @@ func (s *Snapshot) claim(id crdt.MachineID) (claim, bool) {
 	}
 	if c, ok := s.openCut(id); ok {
 		r, _ := removal(s.judge.nodes[c].rec.Body)
-		m.Removed, m.Removal, m.Reason = true, s.judge.nodes[c].rec.id, r.Reason
+		m.Removed, m.Removal, m.Reason, m.Remover = true, s.judge.nodes[c].rec.id, r.Reason, s.judge.nodes[c].issuer
 	}
 	return claim{m, latest}, true
 }
