@@ -37,14 +37,14 @@ func (c *conversion) omit(field, format string, args ...any) {
 func (c *conversion) set(path, value string) { c.fields[path] = value }
 
 func (c *conversion) convert(namespace string) ([]Object, error) {
-	name := strings.ToLower(strings.ReplaceAll(c.name, "_", "-"))
+	key := keyOf(namespace, c.name, c.service)
+	name := key.Name
 	if err := api.CheckName(name); err != nil {
 		return nil, err
 	}
 	if c.service.Image == "" {
 		return nil, errors.New("it has no image; build it, give it a name with `image:`, and bring it in with `peer image load`")
 	}
-	replicas := c.service.GetScale()
 	c.program()
 	c.environment()
 	c.listening()
@@ -53,15 +53,16 @@ func (c *conversion) convert(namespace string) ([]Object, error) {
 	c.lifecycle()
 	c.volumes()
 	c.names()
+	c.dependencies(namespace)
+	replicas := c.service.GetScale()
 	c.known()
 	c.rest()
 	c.set("labels.app", api.Str(name))
 
 	at := "spec."
-	key := api.Key{Kind: "Pod", Namespace: namespace, Name: name}
 	fields := api.Fields{}
-	if replicas != 1 {
-		key.Kind, at = "PinnedDeployment", "spec.next."
+	if key.Kind != "Pod" {
+		at = "spec.next."
 		fields["spec.replicas"] = api.Int(replicas)
 	}
 	for path, value := range c.fields {
@@ -74,6 +75,40 @@ func (c *conversion) convert(namespace string) ([]Object, error) {
 		}
 	}
 	return made, nil
+}
+
+// keyOf is the key of what a service becomes.
+func keyOf(namespace, name string, s types.ServiceConfig) api.Key {
+	key := api.Key{Kind: "Pod", Namespace: namespace, Name: strings.ToLower(strings.ReplaceAll(name, "_", "-"))}
+	if s.GetScale() != 1 {
+		key.Kind = "PinnedDeployment"
+	}
+	return key
+}
+
+// dependencies have the pod wait until what it depends on is up.
+func (c *conversion) dependencies(namespace string) {
+	var require []string
+	for _, name := range slices.Sorted(maps.Keys(c.service.DependsOn)) {
+		on, field := c.service.DependsOn[name], "depends_on."+name
+		other, here := c.project.Services[name]
+		key := keyOf(namespace, name, other).String()
+		switch {
+		case !here:
+			c.omit(field, "it is not among what is converted")
+		case on.Condition == types.ServiceConditionCompletedSuccessfully:
+			c.omit(field, "nothing waits for the end of a program here; apply this when `peer wait` says that %s is done", key)
+		default:
+			require = append(require, key)
+		}
+		if on.Restart && here {
+			c.omit(field+".restart", "what runs is not touched when %s restarts", key)
+		}
+	}
+	if len(require) > 0 {
+		c.set("objects.require", api.List(require...))
+	}
+	c.service.DependsOn = nil
 }
 
 // serviceObject gives the pods a name for the others to find them by.
@@ -286,14 +321,11 @@ func (c *conversion) names() {
 // known takes out what needs no counterpart, because it is so here anyway.
 func (c *conversion) known() {
 	s := &c.service
-	if len(s.DependsOn) > 0 {
-		c.omit("depends_on", "everything starts at once here, and what fails is tried again")
-	}
 	if n, only := s.Networks["default"]; !(only && n == nil && len(s.Networks) == 1) && len(s.Networks) > 0 {
 		c.omit("networks", "all pods reach each other; an Allow says who may")
 	}
 	s.Networks = nil
-	s.DependsOn, s.ContainerName, s.Hostname, s.Scale, s.Init = nil, "", "", nil, nil
+	s.ContainerName, s.Hostname, s.Scale, s.Init = "", "", nil, nil
 	s.Profiles, s.PullPolicy, s.StdinOpen, s.Tty, s.Develop = nil, "", false, false, nil
 	if d := s.Deploy; d != nil {
 		if d.Replicas = nil; d.Mode == "replicated" {
