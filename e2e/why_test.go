@@ -205,6 +205,8 @@ func TestContainerThatMayEnd(t *testing.T) {
 	if s.GetObject().GetVerdict() != "converged" {
 		t.Errorf("a container that may end and ended is %s: %v", s.GetObject().GetVerdict(), c.ask(t, 3, "", "why", "ended"))
 	}
+	says(t, c.must(t, 3, "why", "ended"), "converged: pod/ended is completed on", "container app ended with code 3", "peer logs pod/ended -c app", "peer restart pod/ended")
+	says(t, c.must(t, 2, "get", "pod/ended"), "ended with 3")
 }
 
 // The counter tells how often a container was started again.
@@ -213,6 +215,7 @@ func TestRestartsAreCounted(t *testing.T) {
 	c.remove(t, "counted")
 	c.apply(t, 1, "alice", podSpec{name: "counted", args: `[--listen=, --exit-after, 300ms, --exit-code, "1"]`}.String())
 	c.await(t, 2, "counted", "restarted twice", func(s seen) bool { return s.number("containers.app.restarts") >= 2 })
+	c.awaitText(t, 2, "counted", whyOnly(`^converged: pod/counted is ready on .*; container app has ended by itself and was started again [0-9]+ times, .* ago(?s:.*)peer logs pod/counted -c app --previous`))
 	until(t, "logs of the run before", func() bool {
 		a := c.ask(t, 2, "", "logs", "counted", "--previous")
 		return a.code == 0 && a.out == "hello: exiting with code 1\n"

@@ -66,6 +66,9 @@ func phase(s peer.Seen) string {
 	case s.Object.Deleted:
 		return "deleting"
 	case e.Verdict == lifecycle.Converged:
+		if _, code := failedExit(s); code != 0 {
+			return fmt.Sprintf("ended with %d", code)
+		}
 		return reached(s)
 	case s.Object.Key.Kind == "Machine" && e.Goal == api.TargetDrained:
 		return "draining"

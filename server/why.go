@@ -40,6 +40,8 @@ func (s *Server) Why(ctx context.Context, req *apiv1.WhyRequest) (*apiv1.WhyResp
 			if other, how := c.BoundDown(key); other != "" {
 				out.Sentence += fmt.Sprintf("; it is bound to %s, which %s", other, how)
 			}
+			more, fix := ended(seen)
+			out.Sentence, out.Fix = out.Sentence+more, fix
 			return nil
 		}
 		out.Sentence, out.Fix = causeOf(c, seen, chain)
