@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -199,6 +200,10 @@ func status(code string) connect.Code {
 
 // noSuch says that an object is not there.
 func noSuch(c *peer.Core, key api.Key) *api.Error {
+	if name, run, earlier := strings.Cut(key.Name, "@"); earlier {
+		key.Name = name
+		return api.Errorf(api.NotFound, "only `peer analyze %s@%s` takes %s as it was; for the rest, `peer get %s --at %s` shows its spec then", key, run, key, key, run)
+	}
 	return api.Errorf(api.NotFound, "%s does not exist; list what does with `peer get %s`", key, plural(c, key.Kind))
 }
 
