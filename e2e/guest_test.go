@@ -141,7 +141,7 @@ func (g *guest) awaitFarewell(t *testing.T) {
 		_ = cmd.Process.Kill() // it may just have ended
 		t.Fatalf("the guest's peer does not end:\n%s", g.log.String())
 	}
-	if code := cmd.ProcessState.ExitCode(); code != 1 {
+	if code := cmd.ProcessState.ExitCode(); code != 6 {
 		t.Errorf("the guest's peer ended with %d", code)
 	}
 	says(t, g.log.String(), "this machine was removed from the cluster", "peer leave --purge")

@@ -97,7 +97,7 @@ func TestMachineJoinsRunsPodsAndIsRemoved(t *testing.T) {
 	says(t, c.awaitText(t, 1, "machine/"+g.name, whyOnly("was removed from the cluster; this is what is left of it")), "peer delete machine/"+g.name)
 	says(t, c.awaitText(t, 1, "settler", blockedBy(`schedule: no machine has the label new=yes`)), "blocked")
 	g.awaitFarewell(t)
-	refuses(t, g.run(t, g.with("up")...), "was removed from the cluster", "its disk died", "peer leave --purge")
+	refusesWith(t, 6, g.run(t, g.with("up")...), "was removed from the cluster", "its disk died", "peer leave --purge")
 }
 
 // A machine that was down when it was removed is told when it is back: it ends its pods, and
@@ -129,7 +129,7 @@ func TestMachineRemovedWhileDownIsTold(t *testing.T) {
 	if alive(pid) {
 		t.Error("the pod goes on")
 	}
-	refuses(t, g.run(t, g.with("up")...), "was removed from the cluster", "sold", "peer leave --purge")
+	refusesWith(t, 6, g.run(t, g.with("up")...), "was removed from the cluster", "sold", "peer leave --purge")
 }
 
 func TestReinstalledMachineTakesItsPlaceAgain(t *testing.T) {

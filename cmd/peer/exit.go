@@ -22,6 +22,7 @@ const (
 	exitProgressing = 3
 	exitBlocked     = 4
 	exitFailed      = 5
+	exitRemoved     = 6
 	exitTimedOut    = 124
 	exitNotRunnable = 126 // as a shell says it, and 127
 	exitNoCommand   = 127
@@ -36,6 +37,7 @@ const exitCodesHelp = `The exit codes of all commands:
     3   status, why: progressing
     4   status, why: blocked, until something changes
     5   status, why: failed, and tried again
+    6   up: this machine was removed from its cluster, so that starting the peer again is in vain
   124   wait: the time is over
   126   exec: the command can't be run
   127   exec: the container has no such command

@@ -27,6 +27,7 @@ Type=exec
 ExecStart=%s up%s
 Restart=always
 RestartSec=1
+RestartPreventExitStatus=%d
 KillMode=process
 TimeoutStopSec=30
 LimitNOFILE=1048576
@@ -112,7 +113,7 @@ func installUnit(c *cobra.Command, args []string) error {
 	if err := os.MkdirAll(filepath.Dir(unitPath), 0o755); err != nil {
 		return fmt.Errorf("make the directory of units: %w", err)
 	}
-	if err := os.WriteFile(unitPath, fmt.Appendf(nil, unit, programPath, flags), 0o644); err != nil {
+	if err := os.WriteFile(unitPath, fmt.Appendf(nil, unit, programPath, flags, exitRemoved), 0o644); err != nil {
 		return fmt.Errorf("write the unit: %w", err)
 	}
 	for _, args := range [][]string{{"daemon-reload"}, {"enable", "starling.service"}, {"restart", "starling.service"}} {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"starling.dev/starling/api"
 	"starling.dev/starling/daemon"
 )
 
@@ -34,10 +35,13 @@ func upCommand() *cobra.Command {
 // runPeer runs until the context ends: SIGTERM stops a peer and leaves its pods running.
 func runPeer(ctx context.Context, cfg daemon.Config) error {
 	d, err := daemon.Open(ctx, cfg)
-	if err != nil {
-		return err
+	if err == nil {
+		err = d.Run(ctx)
 	}
-	return d.Run(ctx)
+	if e, ok := errors.AsType[*api.Error](err); ok && e.Code == api.MachineRemoved {
+		return &exitStatus{exitRemoved, err}
+	}
+	return err
 }
 
 // joinCommand makes this machine a member and runs the peer.
