@@ -194,7 +194,7 @@ func TestWhyOfWhatIsWell(t *testing.T) {
 	says(t, c.must(t, 2, "why", "well"), "converged: pod/well is ready on "+s.status("machine"), "as seen from m2")
 	says(t, c.must(t, 1, "why", "machine/m3"), "converged: machine/m3 is ready")
 	refuses(t, c.ask(t, 1, "", "why", "nobody"), "pod/nobody does not exist")
-	refuses(t, c.ask(t, 1, "", "status", "well@1"), "`peer get pod/well --at 1`", "`peer analyze pod/well@1`")
+	refuses(t, c.ask(t, 1, "", "status", "well@1"), "`peer analyze pod/well@1`", "`peer get pod/well --at 1`")
 }
 
 // A container that ends is done with `restart: never`, and so is the pod.
