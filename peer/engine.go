@@ -57,6 +57,9 @@ type engine struct {
 	era      uint64
 	// eval is the evaluation under way; its memory is used again and again.
 	eval lifecycle.Evaluation
+	// waits are steps that were found blocked by it: what they wait for may be looked at
+	// later in the same turn.
+	waits []*lifecycle.Step
 }
 
 // tracked is one object as the engine follows it.

@@ -32,16 +32,19 @@ func (e *engine) evaluate(t *tracked) {
 	snap := e.derive(t, v)
 	eval := &e.eval
 	t.kind.Graph.Reevaluate(eval, &t.hand().memo, snap, e.goal(t), e.env(t, snap))
-	wasGone := t.gone
+	wasVerdict, wasGone := t.verdict, t.gone
 	e.stays(t, eval)
 	t.verdict, t.gone = eval.Verdict, eval.Gone
 	e.noteQueued(t)
 	if t.gone != wasGone {
 		e.setGone(t, t.gone)
+	} else if t.verdict != wasVerdict {
+		e.wakeTopic(objectTopic(t.ref)) // who was looked at before it in this turn saw it as it was
 	}
 	for _, step := range eval.Cancel {
 		e.cancel(t, step)
 	}
+	e.waits = e.waits[:0]
 	for _, run := range eval.Run {
 		e.run(t, snap, run, v)
 	}
@@ -85,6 +88,10 @@ func (e *engine) leave(t *tracked) {
 func (e *engine) setGone(t *tracked, gone bool) {
 	t.gone = gone
 	e.c.out.Looked = true // whoever follows the state may have been told otherwise
+	e.wakeTopic(objectTopic(t.ref))
+	if t.kind.Reservation == nil {
+		e.wakeTopic(kindTopic(t.ref.Kind))
+	}
 	e.wakeParent(t)
 	e.account(t) // what is gone reserves nothing
 	delete(e.health, t.snap().ID)
@@ -222,24 +229,32 @@ func (e *engine) setTopics(t *tracked, topics []string) {
 	}
 }
 
-// consults are the topics that wake the steps which are blocked.
+// consults are the topics that wake the steps which are blocked, or have just been found to be.
 func (e *engine) consults(t *tracked) []string {
 	var topics []string
 	for _, s := range e.eval.Steps {
 		switch s.State {
 		case lifecycle.StateBlocked, lifecycle.StateRetrying:
 			step, _ := t.kind.Graph.Step(s.Step)
-			for _, what := range step.Consults {
-				if what == loops.ConsultsObjects {
-					topics = append(topics, e.objectTopics(loops.Required(t.snap().Fields))...)
-				} else {
-					topics = append(topics, kindTopic(what))
-				}
-			}
+			topics = append(topics, e.consultsOf(t, &step)...)
 		case lifecycle.StateWaiting, lifecycle.StateUndoing:
 			if name, ok := cutMachine(s.For); ok {
 				topics = append(topics, e.memberTopic(name))
 			}
+		}
+	}
+	for _, step := range e.waits {
+		topics = append(topics, e.consultsOf(t, step)...)
+	}
+	return topics
+}
+
+func (e *engine) consultsOf(t *tracked, step *lifecycle.Step) (topics []string) {
+	for _, what := range step.Consults {
+		if what == loops.ConsultsObjects {
+			topics = append(topics, e.objectTopics(loops.Required(t.snap().Fields))...)
+		} else {
+			topics = append(topics, kindTopic(what))
 		}
 	}
 	return topics

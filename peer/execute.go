@@ -124,6 +124,7 @@ func (e *engine) blocked(t *tracked, step *lifecycle.Step) {
 	}
 	old.count++
 	old.woken = false
+	e.waits = append(e.waits, step)
 	old.next = e.c.now.Add(backoff(lifecycle.Retry{Base: 100 * time.Millisecond, Max: 30 * time.Second}, old.count, e.c.rand()))
 }
 

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -126,5 +127,37 @@ func TestRequirementCircle(t *testing.T) {
 	c.write(2, depending(t, "b", "localhost/a:1", "", ""))
 	for _, name := range []string{"b", "a", "c"} {
 		c.wantStands("mended", name, "ready converged")
+	}
+}
+
+// Whoever waits for an object is told at once when its name has another life, whichever of the
+// two is looked at first.
+func TestRequiredObjectBeginsAnotherLife(t *testing.T) {
+	c := newCluster(t, 3)
+	c.run(3 * time.Second)
+	var create, remove []Edit
+	want := map[string]string{}
+	for n := range 8 {
+		one, two := fmt.Sprintf("a%d", n), fmt.Sprintf("b%d", n)
+		create = append(create, depending(t, one, "localhost/a:1", "pod/"+two, ""), depending(t, two, "localhost/a:1", "pod/"+one, ""))
+		for name, other := range map[string]string{one: two, two: one} {
+			remove = append(remove, Edit{Kind: EditDelete, Key: podKey(name)})
+			want[name] = fmt.Sprintf("ready blocked: pod/%s requires pod/%s requires pod/%s: each waits for the next, so that none of them starts", name, other, name)
+		}
+	}
+	for life := range 6 {
+		late := 1 + life%3
+		c.split(late) // it hears of all that happens meanwhile at once
+		c.write(1+late%3, create...)
+		c.run(2 * time.Second)
+		c.heal()
+		c.run(15 * time.Second)
+		for name, stands := range want {
+			if got := c.stands(name); got != stands {
+				t.Errorf("life %d: %s is %q", life, name, got)
+			}
+		}
+		c.write(1, remove...)
+		c.run(10 * time.Second)
 	}
 }
