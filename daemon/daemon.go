@@ -69,8 +69,8 @@ func Open(ctx context.Context, cfg Config) (*Daemon, error) {
 	}
 	d := &Daemon{cfg: cfg, home: h, verifier: peer.NewVerifier(crdt.VerifyEd25519), programs: server.NewPrograms()}
 	err = d.build(ctx)
-	if _, removed := removal(err); removed {
-		err = errors.Join(err, d.retireUnopened(ctx))
+	if why, removed := removal(err); removed {
+		err = retired(why, d.retireUnopened(ctx))
 	}
 	if err != nil {
 		return nil, errors.Join(err, h.store.Close())
@@ -156,7 +156,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	err := group.Wait()
 	if why, removed := removal(err); removed {
-		err = errors.Join(why, d.retire(ctx))
+		err = retired(why, d.retire(ctx))
 	}
 	return errors.Join(err, d.runtime.Close(), d.follower.close(), d.network.Close(), d.home.store.Close())
 }

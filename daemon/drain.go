@@ -20,9 +20,10 @@ const (
 // Drain takes a pod out of its services, if it is in any, and waits until new connections
 // no longer come to it. It is called before a container is asked to stop, and is
 // idempotent; what the pod's grace is for, the connections that are open, comes after it.
-// A peer that only removes what it kept follows no services, and has no follower.
+// A peer that only removes what it kept follows no services: it has no follower, or one that
+// has ended.
 func (f *follower) Drain(ctx context.Context, podID string) error {
-	if f == nil {
+	if f == nil || f.ended.Load() {
 		return nil
 	}
 	until, err := f.startDrain(ctx, podID)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"starling.dev/starling/api"
@@ -57,6 +58,8 @@ type follower struct {
 	host     hostPorts
 	balancer balancer
 	begun    beginning
+
+	ended atomic.Bool // Run has returned
 }
 
 // view is what the core showed last. Objects and slices of the core never change.
@@ -84,6 +87,7 @@ const (
 
 // Run follows the state until the context ends.
 func (f *follower) Run(ctx context.Context) error {
+	defer f.ended.Store(true)
 	for {
 		turned := f.turned()
 		var retry <-chan time.Time
@@ -112,7 +116,7 @@ func (f *follower) Run(ctx context.Context) error {
 func (f *follower) due() (in time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.seen.synced || f.begun.waits && !f.begun.over() {
+	if !f.seen.synced || f.begun.waits {
 		in = again
 	}
 	if len(f.host.wanted) > 0 && (in == 0 || lookAgain < in) {

@@ -32,7 +32,7 @@ func (d *Daemon) buildGossip(name string) (err error) {
 		Handler:   func(from crdt.MachineID, frame []byte) { d.loop.Receive(context.Background(), from, frame) },
 		OnPeer:    func(id crdt.MachineID, up bool) { d.post(peer.Connection{Machine: id, Up: up}) },
 		OnReached: func(local, remote netip.Addr) { d.membership.Reached(local, remote) },
-		Join:      sponsor.Serve, Removed: d.removed, Farewell: d.farewell, Log: log,
+		Join:      sponsor.Serve, Removed: d.expelled, Farewell: d.farewell, Log: log,
 	})
 	if err != nil {
 		return err
@@ -62,28 +62,35 @@ func (d *Daemon) removed(id crdt.MachineID) bool {
 }
 
 // farewell is the frame that proves to a machine that it was removed.
-func (d *Daemon) farewell(ctx context.Context, id crdt.MachineID) (frame []byte) {
-	err := d.loop.Query(ctx, func(c *peer.Core) {
-		if records := c.AuthLog().Farewell(id); len(records) > 0 {
-			frame = peer.EncodeMessage(peer.AuthRecords{Records: records})
-		}
-	})
+func (d *Daemon) farewell(ctx context.Context, id crdt.MachineID) []byte {
+	var records [][]byte
+	err := d.loop.Query(ctx, func(c *peer.Core) { records = c.AuthLog().Farewell(id) })
 	if err != nil {
 		d.cfg.Logger.Debug("a machine that was removed was not told", "id", id, "error", err)
+		return nil
 	}
-	return frame
+	if len(records) == 0 {
+		return nil
+	}
+	return peer.EncodeMessage(peer.AuthRecords{Records: records})
+}
+
+// expelled reports whether another machine took a machine's authority away: it may not know.
+func (d *Daemon) expelled(id crdt.MachineID) bool {
+	m, known := d.verifier.Snapshot().ByID(id)
+	return known && m.Removed && m.Remover != id
 }
 
 // followTrust closes the connections of machines that lost their admission, until another
 // machine takes this one's away. A peer that leaves goes on, to tell the others, until a
 // person ends it.
 func (d *Daemon) followTrust(ctx context.Context) error {
-	last := d.verifier.Snapshot()
+	var last *identity.Snapshot
 	for {
 		turned := d.loop.Turned()
 		if now := d.verifier.Snapshot(); now != last {
 			last = now
-			if m, known := now.ByID(d.home.id()); known && m.Removed && m.Remover != m.ID {
+			if m, known := now.ByID(d.home.id()); known && d.expelled(m.ID) {
 				return removedError(m)
 			}
 			d.transport.Recheck()

@@ -113,9 +113,9 @@ func TestMachineRemovedWhileDownIsTold(t *testing.T) {
 	if a := g.ask(t, "image", "load", "-f", c.archive(helloImage)); a.code != 0 {
 		t.Fatal(a)
 	}
-	c.remove(t, "settler")
+	c.remove(t, "settler", "service/web")
 	c.must(t, 1, "machine", "label", g.name, "new=yes")
-	c.apply(t, 1, "alice", podSpec{name: "settler", args: serve, require: "new: yes"}.String())
+	c.apply(t, 1, "alice", join(service("web", ""), podSpec{name: "settler", args: serve, require: "new: yes", more: "  labels: {app: web}\n"}.String()))
 	pid := c.awaitReady(t, 2, "settler").number("containers.app.pid")
 	g.stop(t, syscall.SIGKILL)
 	c.must(t, 2, "machine", "remove", g.name, "--reason", "sold")

@@ -179,10 +179,10 @@ func (t *Transport) welcome(ctx context.Context, secure *tls.Conn, id crdt.Machi
 
 // farewell tells a machine that was removed so, a few at a time.
 func (t *Transport) farewell(ctx context.Context, secure *tls.Conn, id crdt.MachineID) {
-	if t.cfg.Removed == nil || !t.cfg.Removed(id) || !t.door.enter() {
+	if t.cfg.Removed == nil || !t.cfg.Removed(id) || !t.exit.enter() {
 		return
 	}
-	defer t.door.leave()
+	defer t.exit.leave()
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { secure.NetConn().Close() })

@@ -50,9 +50,9 @@ type TransportConfig struct {
 	// returns when the exchange is over; the connection is closed for it. Optional:
 	// without it newcomers are turned away.
 	Join func(context.Context, *tls.Conn)
-	// Removed tells whether a machine was removed from the cluster, and Farewell returns the
+	// Removed tells whether a machine was removed by another one, and Farewell returns the
 	// frame that proves it: the machine may have been away when it was. To the machine it is
-	// a frame like others, of the member that it dialed. Optional, both or neither; called
+	// a frame like others, of the member that it dialed, at any time. Optional, both or neither; called
 	// concurrently, Removed must not block.
 	Removed  func(crdt.MachineID) bool
 	Farewell func(context.Context, crdt.MachineID) []byte
@@ -102,7 +102,8 @@ type Transport struct {
 	self    crdt.MachineID
 	tls     secrets
 	api     *apiListener
-	door    *door
+	door    *door // for newcomers
+	exit    *door // for those who were removed
 	count   counters
 	traffic traffic
 	pings   pings
@@ -136,6 +137,7 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 		self:    identity.IDOf(cfg.Key.Public().(ed25519.PublicKey)),
 		tls:     tls,
 		door:    newDoor(time.Now),
+		exit:    newDoor(time.Now),
 		ready:   make(chan struct{}),
 		news:    newNews(),
 		peers:   map[crdt.MachineID]*peer{},

@@ -72,6 +72,8 @@ func (l *Loop) request(ctx context.Context, event func(id uint64) Event) (Answer
 	select {
 	case a := <-ch:
 		return a, nil
+	case <-l.ended:
+		return Answer{}, api.Errorf(api.Internal, "%w", errStopping)
 	case <-ctx.Done():
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -96,17 +98,21 @@ func (l *Loop) answer(answers []Answer) {
 func (l *Loop) Version() uint64 { return l.version.Load() }
 
 // Query runs do between two turns, when everything that it sees is durable. It must
-// be quick, and keep nothing but immutable snapshots.
+// be quick, and keep nothing but immutable snapshots. Once Run has returned it fails.
 func (l *Loop) Query(ctx context.Context, do func(*Core)) error {
 	q := query{do: do, done: make(chan error, 1)} // one word, which must not block the loop
 	select {
 	case l.events <- q:
+	case <-l.ended:
+		return errStopping
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
 	case err := <-q.done:
 		return err
+	case <-l.ended:
+		return errStopping
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -106,13 +106,21 @@ func (e *engine) setGone(t *tracked, gone bool) {
 	}
 }
 
-// verdictOf is where an object stands, as this peer sees it.
+// verdictOf is where an object stands, as this peer found when it last looked.
 func (e *engine) verdictOf(t *tracked) lifecycle.State {
 	if t.verdict == "" && t.life != 0 {
-		snap := e.derive(t, &view{c: e.c})
-		t.verdict = t.kind.Graph.Evaluate(snap, e.goal(t), e.env(t, snap)).Verdict
+		t.verdict = e.verdictNow(t)
 	}
 	return t.verdict
+}
+
+// verdictNow is where an object stands, also if it has changed and is still to be looked at.
+func (e *engine) verdictNow(t *tracked) lifecycle.State {
+	if t.verdict != "" && !t.marked || t.life == 0 {
+		return t.verdict
+	}
+	snap := e.derive(t, &view{c: e.c})
+	return t.kind.Graph.Evaluate(snap, e.goal(t), e.env(t, snap)).Verdict
 }
 
 // derive adds what the kind computes from other objects.

@@ -68,6 +68,7 @@ type Loop struct {
 	cfg     LoopConfig
 	events  chan any // Event or query
 	version atomic.Uint64
+	ended   chan struct{} // closed when Run returns
 
 	mu      sync.Mutex // guards what follows
 	waiting map[uint64]chan Answer
@@ -95,7 +96,7 @@ func NewLoop(cfg LoopConfig) (*Loop, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Loop{cfg: cfg, events: make(chan any, queueLimit), waiting: map[uint64]chan Answer{}, turned: make(chan struct{})}, nil
+	return &Loop{cfg: cfg, events: make(chan any, queueLimit), waiting: map[uint64]chan Answer{}, turned: make(chan struct{}), ended: make(chan struct{})}, nil
 }
 
 // String names the task.
@@ -107,6 +108,7 @@ const reopenAfter = 2 * time.Second
 // Run drives the core until the context ends. A failed commit is not the end: the
 // core is rebuilt from what the disk holds.
 func (l *Loop) Run(ctx context.Context) error {
+	defer close(l.ended)
 	var outside []Event // as the life of the core before saw it
 	for first := true; ; first = false {
 		core, disk, err := l.cfg.Open(ctx)

@@ -38,7 +38,7 @@ func (v *view) Standing(key string) (s loops.Standing) {
 	if !ok || t == nil || t.life == 0 || t.gone {
 		return s
 	}
-	s = loops.Standing{Exists: true, Verdict: e.verdictOf(t), Goal: e.goal(t)}
+	s = loops.Standing{Exists: true, Verdict: e.verdictNow(t), Goal: e.goal(t)}
 	for _, r := range loops.Required(t.snap().Fields) {
 		if other, ok := e.refOf(r); ok {
 			s.Requires = append(s.Requires, api.Key(other).String())

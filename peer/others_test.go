@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"starling.dev/starling/api"
+	"starling.dev/starling/crdt"
 	"starling.dev/starling/lifecycle"
 )
 
@@ -159,5 +160,23 @@ func TestRequiredObjectBeginsAnotherLife(t *testing.T) {
 		}
 		c.write(1, remove...)
 		c.run(10 * time.Second)
+	}
+}
+
+// What was known of an object says nothing once it has changed, also before it was looked at.
+func TestStandingOfWhatHasChanged(t *testing.T) {
+	c := newCluster(t, 3)
+	c.run(3 * time.Second)
+	c.write(1, depending(t, "db", "localhost/a:1", "", ""))
+	c.run(5 * time.Second)
+	for _, n := range c.cores {
+		e := n.core.engine
+		db := e.objects[crdt.Ref(podKey("db"))]
+		e.verdictOf(db)
+		db.verdict = lifecycle.Progressing // as it was before the change
+		e.mark(db.ref)
+		if s := (&view{c: n.core}).Standing("pod/db"); !s.Up {
+			t.Errorf("m%d goes by what it knew before: %+v", n.i, s)
+		}
 	}
 }

@@ -37,7 +37,7 @@ const exitCodesHelp = `The exit codes of all commands:
     3   status, why: progressing
     4   status, why: blocked, until something changes
     5   status, why: failed, and tried again
-    6   up: this machine was removed from its cluster, so that starting the peer again is in vain
+    6   up, and join where it runs the peer: this machine was removed from its cluster, and starting the peer again is in vain
   124   wait: the time is over
   126   exec: the command can't be run
   127   exec: the container has no such command
