@@ -15,17 +15,8 @@ import (
 // others follow, it is never silent, and its pod stays where it is and in reach.
 func TestChangedAddressIsFollowed(t *testing.T) {
 	c := need(t)
-	g := c.guest(t)
-	if a := g.join(t, c.invite(t, 1)); a.code != 0 {
-		t.Fatal(a)
-	}
-	g.start(t, "up")
-	c.awaitMachines(t, machines+1)
-	if a := g.ask(t, "image", "load", "-f", c.archive(helloImage)); a.code != 0 {
-		t.Fatal(a)
-	}
+	g := c.newcomer(t, 1, "moves=yes")
 	c.remove(t, "nomad", "caller")
-	c.must(t, 1, "machine", "label", g.name, "moves=yes")
 	c.apply(t, 1, "alice", set(
 		podSpec{name: "nomad", args: serve, require: "moves: yes"},
 		podSpec{name: "caller", args: serve, memory: "32Mi"},

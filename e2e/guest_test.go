@@ -70,6 +70,23 @@ func (c *cluster) guest(t *testing.T) *guest {
 	return g
 }
 
+// newcomer is a guest that has joined through machine n, with the image that tests run, and
+// with a label.
+func (c *cluster) newcomer(t *testing.T, n int, label string) *guest {
+	t.Helper()
+	g := c.guest(t)
+	if a := g.join(t, c.invite(t, n)); a.code != 0 {
+		t.Fatal(a)
+	}
+	g.start(t, "up")
+	c.awaitMachines(t, machines+1)
+	if a := g.ask(t, "image", "load", "-f", c.archive(helloImage)); a.code != 0 {
+		t.Fatal(a)
+	}
+	c.must(t, 1, "machine", "label", g.name, label)
+	return g
+}
+
 // lan is the lab's LAN with the guest on it.
 func (c *cluster) lan(t *testing.T) *lan.LAN {
 	t.Helper()

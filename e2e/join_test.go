@@ -66,17 +66,8 @@ func (c *cluster) awaitMachines(t *testing.T, count int) {
 
 func TestMachineJoinsRunsPodsAndIsRemoved(t *testing.T) {
 	c := need(t)
-	g := c.guest(t)
-	if a := g.join(t, c.invite(t, 3)); a.code != 0 {
-		t.Fatal(a)
-	}
-	g.start(t, "up")
-	c.awaitMachines(t, machines+1)
-	if a := g.ask(t, "image", "load", "-f", c.archive(helloImage)); a.code != 0 {
-		t.Fatal(a)
-	}
+	g := c.newcomer(t, 3, "new=yes")
 	c.remove(t, "settler", "native")
-	c.must(t, 1, "machine", "label", g.name, "new=yes")
 	c.apply(t, 1, "alice", set(
 		podSpec{name: "settler", args: serve, require: "new: yes"},
 		podSpec{name: "native", args: serve, memory: "32Mi"},
@@ -104,17 +95,8 @@ func TestMachineJoinsRunsPodsAndIsRemoved(t *testing.T) {
 // does not start again.
 func TestMachineRemovedWhileDownIsTold(t *testing.T) {
 	c := need(t)
-	g := c.guest(t)
-	if a := g.join(t, c.invite(t, 1)); a.code != 0 {
-		t.Fatal(a)
-	}
-	g.start(t, "up")
-	c.awaitMachines(t, machines+1)
-	if a := g.ask(t, "image", "load", "-f", c.archive(helloImage)); a.code != 0 {
-		t.Fatal(a)
-	}
+	g := c.newcomer(t, 1, "new=yes")
 	c.remove(t, "settler", "service/web")
-	c.must(t, 1, "machine", "label", g.name, "new=yes")
 	c.apply(t, 1, "alice", join(service("web", ""), podSpec{name: "settler", args: serve, require: "new: yes", more: "  labels: {app: web}\n"}.String()))
 	pid := c.awaitReady(t, 2, "settler").number("containers.app.pid")
 	g.stop(t, syscall.SIGKILL)
