@@ -77,9 +77,11 @@ func (d *Daemon) farewell(ctx context.Context, id crdt.MachineID) []byte {
 
 // expelled reports whether another machine took a machine's authority away: it may not know.
 func (d *Daemon) expelled(id crdt.MachineID) bool {
-	m, known := d.verifier.Snapshot().ByID(id)
-	return known && m.Removed && m.Remover != id
+	m, _ := d.verifier.Snapshot().ByID(id)
+	return expelled(m)
 }
+
+func expelled(m identity.Machine) bool { return m.Removed && m.Remover != m.ID }
 
 // followTrust closes the connections of machines that lost their admission, until another
 // machine takes this one's away. A peer that leaves goes on, to tell the others, until a
@@ -90,7 +92,7 @@ func (d *Daemon) followTrust(ctx context.Context) error {
 		turned := d.loop.Turned()
 		if now := d.verifier.Snapshot(); now != last {
 			last = now
-			if m, known := now.ByID(d.home.id()); known && d.expelled(m.ID) {
+			if m, _ := now.ByID(d.home.id()); expelled(m) {
 				return removedError(m)
 			}
 			d.transport.Recheck()

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling.dev/starling/api"
+	"starling.dev/starling/client"
 	"starling.dev/starling/daemon"
 )
 
@@ -38,7 +39,7 @@ func runPeer(ctx context.Context, cfg daemon.Config) error {
 	if err == nil {
 		err = d.Run(ctx)
 	}
-	if e, ok := errors.AsType[*api.Error](err); ok && e.Code == api.MachineRemoved {
+	if client.Is(err, api.MachineRemoved) {
 		return &exitStatus{exitRemoved, err}
 	}
 	return err
