@@ -156,21 +156,23 @@ func (f *follower) stepLocked(ctx context.Context) error {
 	f.enforced = false
 	now := view{silent: map[string]bool{}, ids: map[string]crdt.MachineID{}}
 	var pods podChanges
-	f.begun.waits = false
+	var members []peer.MemberInfo
 	err := f.query(ctx, func(c *peer.Core) {
 		pods = f.changedPods(c, &now)
 		now.services, now.machines = c.Objects("Service"), c.Objects("Machine")
 		now.allows, now.pools = c.Objects("Allow"), c.Objects("Pool")
 		now.sites = c.Objects("Site")
 		now.synced = c.Synced()
-		for _, m := range c.Members() {
-			now.silent[m.Name], now.ids[m.Name] = f.begun.silent(m.ID, m.Alive), m.ID
-		}
-		now.machines = membersOf(now.machines, now.ids)
+		members = c.Members()
 	})
 	if err != nil {
 		return err
 	}
+	f.begun.waits = false
+	for _, m := range members {
+		now.silent[m.Name], now.ids[m.Name] = f.begun.silent(m.ID, m.Alive), m.ID
+	}
+	now.machines = membersOf(now.machines, now.ids)
 	change := f.compare(now, pods)
 	departed := f.addressesOf(change.GonePods)
 	f.serveSites(f.seen.sites, now.sites)
